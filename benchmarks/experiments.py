@@ -2,9 +2,9 @@
 
     python benchmarks/experiments.py [--quick] [--ray] [--write benchmarks/experiments.md]
 
-Compute is the time that workers spend in `ravi.engine.run` as they measure it themselves; overhead is all other time of
-all workers, from the first moment of the driver to its last: starting, loading functions, idling, travelling, storing.
-Functions are compiled beforehand. Everything is taken in one run of this script.
+Compute is the time that workers spend in `ravi.runtime.api.run` as they measure it themselves; overhead is all other
+time of all workers, from the first moment of the driver to its last: starting, loading functions, idling, travelling,
+storing. Functions are compiled beforehand. Everything is taken in one run of this script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Outcome, Task, work
-from ravi.runs import versions
+from ravi.runtime.result import versions
 
 LEARNERS = ["ravi-ucb,scale=0.01,step_scale=30", "ucrl2,scale=0.1", "psrl", "mbie-eb,scale=0.03", "ucb-q,scale=0.001"]
 MDPS = ["riverswim/6", "garnet/20,3,4"]

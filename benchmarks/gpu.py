@@ -93,7 +93,7 @@ def check(text, mdp, seeds=48, plays=2_000):
 def timed(text, plain=False):
     """Steps per second there and on a core, with exact regret, and without it where `plain`."""
     from ravi import ids, run
-    from ravi.device import target
+    from ravi.runtime.gpu import target
 
     found, cupy = [], target().cupy
     for mdp, seeds, plays, few, short in TIMED[text]:
@@ -123,8 +123,8 @@ def timed(text, plain=False):
 
 def products(d, seeds=1_024, pairs=400):
     """The product of a regression, of all seeds, against cuBLAS: on the same matrices, and at its best."""
-    from ravi import teams
-    from ravi.device import Memory, here_is, target
+    from ravi._jit import teams
+    from ravi.runtime.gpu import Memory, here_is, target
 
     cupy = target().cupy
 

@@ -13,10 +13,11 @@ from timing import least, opening  # first: it keeps BLAS to one thread
 # isort: split
 import numpy as np
 
-from ravi import ids, tree
-from ravi.engine import run
+from ravi import ids
 from ravi.learners.ravi_ucb.plus import generic
 from ravi.mdps import garnet, garnets, riverswim
+from ravi.runtime import tree
+from ravi.runtime.api import run
 
 M = 20
 

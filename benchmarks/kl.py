@@ -12,8 +12,8 @@ from timing import least, opening  # first: it keeps BLAS to one thread
 
 # isort: split
 from ravi import ids
-from ravi.engine import run
 from ravi.mdps import garnet, riverswim
+from ravi.runtime.api import run
 
 ABOUT = """
 How much time does RAVI-KL take, and how much more than its greedy form and PSRL? For those who choose a learner by its

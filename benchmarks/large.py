@@ -13,11 +13,11 @@ from pathlib import Path
 from timing import opening  # first: it keeps BLAS to one thread
 
 # isort: split
-from ravi import tree
-from ravi.engine import run
 from ravi.large import grid, of_mdp, snapshot
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
+from ravi.runtime import tree
+from ravi.runtime.api import run
 
 W = 1000
 

@@ -16,14 +16,14 @@ from timing import least, opening  # first: it keeps BLAS to one thread
 import numpy as np
 
 from ravi import ids
-from ravi.compiled import bound
+from ravi._jit.functions import bound
+from ravi._jit.teams import made
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.counts import tallies
 from ravi.mdps import garnet, riverswim
 from ravi.optimism import sets
 from ravi.optimism.extended_value_iteration import MOST, _iterate, given
-from ravi.teams import made
+from ravi.runtime.api import run
 
 ABOUT = """
 How many steps per second does each learner make, and does a step cost more as the run gets longer? For those who plan

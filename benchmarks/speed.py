@@ -20,10 +20,10 @@ from timing import least, opening  # first: it keeps BLAS to one thread
 # isort: split
 import numpy as np
 
-from ravi.engine import run
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, riverswim
-from ravi.walk import world_of
+from ravi.runtime.api import run
+from ravi.runtime.walk import world_of
 from yardstick import whole_run
 
 ABOUT = """
@@ -111,7 +111,7 @@ def mixture(rows, repeats, quick):
 MEMORY = """
 import re, sys
 from pathlib import Path
-from ravi.engine import run
+from ravi.runtime.api import run
 from ravi.mdps import garnet
 
 def peak():  # MB since the last reset (Linux)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ravi.contract import bits, spy
 from ravi.learners.posterior.draws import OWN, _four_sticks, atoms
+from ravi.testing import bits, spy
 
 __all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "drawn_rows", "script", "spy"]
 

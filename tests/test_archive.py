@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ravi
-from ravi import archive
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.live.agent import Agent
 from ravi.mdps import bandit, deep_sea, from_dense, garnet, garnets, hypercube, riverswim, terrain, two_cycle
+from ravi.runtime import archive
+from ravi.validation import InputError
 
 ARRAYS = ("rewards", "successors", "transitions", "initial", "features", "parameter")
 VALUES = ("discount", "parameter_bound", "feature_bound", "name")

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import contract
-from ravi.contract import Breach, Case, check
+from ravi import testing
 from ravi.core import Array, Learner
 from ravi.schedules import at_reset
+from ravi.testing import Breach, Case, check
 
 EVER = count(1)
 
@@ -79,13 +79,13 @@ def test_a_fault_is_found_by_the_claim_that_it_is_against(fault, claim):
 
 def test_an_agent_that_comes_elsewhere_is_found():
     with pytest.raises(Breach, match=r"differs|play \d+ is"):
-        contract.fed_the_stream_of_a_run_it_comes_to_the_same_state(Case(of("reads beyond the path"), contract.MDPS[0]))
+        testing.fed_the_stream_of_a_run_it_comes_to_the_same_state(Case(of("reads beyond the path"), testing.MDPS[0]))
 
 
-@pytest.mark.parametrize("mdp", [contract.MDPS[0], "riverswim/4"])
+@pytest.mark.parametrize("mdp", [testing.MDPS[0], "riverswim/4"])
 def test_a_learner_that_knows_the_kernel_is_found(mdp, monkeypatch):
     """No builder is given it: here one has a back door."""
     monkeypatch.setattr(Case, "built", lambda case, world=None: case.learner(world or case.world, case.steps))
-    contract.no_learner_sees_the_transitions(Case(of(""), mdp))
+    testing.no_learner_sees_the_transitions(Case(of(""), mdp))
     with pytest.raises(Breach, match="settings depend on the kernel"):
-        contract.no_learner_sees_the_transitions(Case(of("knows the kernel"), mdp))
+        testing.no_learner_sees_the_transitions(Case(of("knows the kernel"), mdp))

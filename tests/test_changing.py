@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
-from ravi.engine import resume, run
 from ravi.ids import learner
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.changing_rewards import changing as on
@@ -17,7 +15,9 @@ from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.mdps.changing_rewards import changing, tides
 from ravi.measures.hindsight import best_fixed, by_program
 from ravi.planning.solver import solve
+from ravi.runtime.api import resume, run
 from ravi.theory.constants import kappa
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal.mirror import mirror_step
 

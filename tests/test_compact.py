@@ -1,4 +1,4 @@
-"""Code that is written in short (`ravi.compact`) computes what Python computes, with any caller and any layout."""
+"""Code that is written in short (`ravi._jit.compact`) computes what Python computes, with any caller and any layout."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from ravi import compact
-from ravi.compiled import bound, compiled
+from ravi._jit import compact
+from ravi._jit.functions import bound, compiled
 from tests.support.caches import looked_for_anew
 
 

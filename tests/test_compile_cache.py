@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import ravi
-from ravi import compile_cache, compiled
+from ravi._jit import cache as compile_cache
+from ravi._jit import functions as compiled
 from tests.support.caches import looked_for_anew
 
 SOURCE = Path(ravi.__file__).parent
@@ -46,7 +47,7 @@ def test_the_fingerprint_sees_every_version_that_compiles(monkeypatch):
     before = compile_cache.fingerprint(source)
     for place in ("numba.__version__", "sys.version", "np.__version__"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"ravi.compile_cache.{place}", "another")
+            patch.setattr(f"ravi._jit.cache.{place}", "another")
             assert compile_cache.fingerprint(source) != before, place
     monkeypatch.setattr(compile_cache.platform, "machine", lambda: "another")
     assert compile_cache.fingerprint(source) != before

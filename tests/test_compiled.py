@@ -32,10 +32,10 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
         shutil.copy(SOURCE / name, package)
     (package / "__init__.py").touch()
     (package / "caller.py").write_text(
-        "from ravi.compiled import compiled\nfrom ravi.callee import inner\n\n"
+        "from ravi._jit.functions import compiled\nfrom ravi.callee import inner\n\n"
         "@compiled\ndef outer(x):\n    return inner(x)\n\n@compiled\ndef product(a):\n    return a @ a\n"
     )
-    callee = "from ravi.compiled import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
+    callee = "from ravi._jit.functions import compiled\n\n@compiled\ndef inner(x):\n    return x + {}\n"
     environment = {"PYTHONPATH": str(tmp_path / "site"), "RAVI_CACHE_DIR": str(tmp_path / "cache")}
     answers = []
     for number in (1, 2, 1):
@@ -56,7 +56,7 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
 
 def test_a_function_of_arrays_is_the_first_that_a_process_calls_compiled_or_kept(tmp_path):
     """It ended the process where what Python calls was put off."""
-    code = "import numpy as np; from ravi.walk import draw; print(draw(np.array([0.2, 0.8]), 0.5))"
+    code = "import numpy as np; from ravi.runtime.walk import draw; print(draw(np.array([0.2, 0.8]), 0.5))"
     for _ in range(2):
         assert python(code, RAVI_CACHE_DIR=str(tmp_path)) == "1"
 
@@ -70,7 +70,7 @@ def test_a_frame_is_kept_with_the_function_that_is_bound_to_it(tmp_path):
     (package / "__init__.py").touch()
     frame = "def frame(x):\n    return {} * inner(x)\n"
     callee = (
-        "from ravi.compiled import bound, compiled\nfrom ravi.loop import frame\n\n"
+        "from ravi._jit.functions import bound, compiled\nfrom ravi.loop import frame\n\n"
         "@compiled\ndef inner(x):\n    return x + {}\n\nouter = bound(frame, inner=inner)\n"
     )
     environment = {"PYTHONPATH": str(tmp_path / "site"), "RAVI_CACHE_DIR": str(tmp_path / "cache")}
@@ -94,7 +94,7 @@ def test_without_a_place_to_write_functions_are_compiled_all_the_same(tmp_path):
         """
         from pathlib import Path
         import ravi.random
-        from ravi.compile_cache import cache_folder
+        from ravi._jit.cache import cache_folder
         from ravi.random import uniform
         print(cache_folder(Path(ravi.random.__file__)), uniform(0, 1, 2) == uniform(0, 1, 2))
         """,
@@ -114,7 +114,7 @@ def test_importing_ravi_is_light():
     heavy = "[m for m in ('numpy', 'numba', 'scipy', 'matplotlib', 'typer', 'rich') if m in sys.modules]"
     assert python(f"import sys, ravi; print({heavy})") == "[]"
     assert python(f"import sys, ravi; ravi.mdp('riverswim/6'); print({heavy})") == "['numpy']"
-    assert python("import ravi.engine, ravi.random as r; print(len(r.uniform.signatures))") == "0"
+    assert python("import ravi.runtime.api, ravi.random as r; print(len(r.uniform.signatures))") == "0"
 
 
 def test_every_public_name_is_there():

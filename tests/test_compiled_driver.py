@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import compiled_driver, ids
-from ravi.contract import spy
-from ravi.worlds import Tabular
+from ravi import ids
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime.world import Tabular
+from ravi.testing import spy
 from tests.helpers import assert_same_bits, bits
 
 LEARNER, WORLD = "ravi-ucb,beta=0.5,eta=0.2", ids.mdp("riverswim/3,discount=0.9")

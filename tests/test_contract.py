@@ -1,8 +1,8 @@
-"""What every learner must do, now and later. A learner joins by having an id; one's own calls `ravi.contract.check`."""
+"""What every learner must do, now and later. A learner joins by having an id; one's own calls `ravi.testing.check`."""
 
 import pytest
 
-from ravi.contract import MDPS, check
+from ravi.testing import MDPS, check
 from tests.support.learners import LEARNERS
 
 

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ravi import problems
-from ravi.checks import InputError
 from ravi.core import MDP, Problem
 from ravi.mdps import bandit, riverswim, two_cycle
+from ravi.runtime import problems
+from ravi.validation import InputError
 
 NAN, INF = float("nan"), float("inf")
 

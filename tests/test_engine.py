@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import compiled_driver, ids, python_driver, tree
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import MDP, Until
-from ravi.engine import resume, run
 from ravi.mdps import riverswim
-from ravi.runs import Run
-from ravi.walk import room
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import python as python_driver
+from ravi.runtime import tree
+from ravi.runtime.api import resume, run
+from ravi.runtime.result import Run
+from ravi.runtime.walk import room
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits
 
 WORLD = riverswim(5, 0.9)

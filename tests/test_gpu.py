@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import compiled_driver, device, ids
-from ravi.checks import InputError
+from ravi import ids
 from ravi.mdps import garnet
 from ravi.planning.solver import solve
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import gpu as device
+from ravi.validation import InputError
 from tests.support.pretended_gpu import pretend
 from tests.test_teams import IDS, MIXTURES
 

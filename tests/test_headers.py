@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import archive
-from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.policies import Policy, evaluate
 from ravi.mdps import riverswim, riverswim_mixture
-from ravi.runs import Options, Run
+from ravi.runtime import archive
+from ravi.runtime.result import Options, Run
+from ravi.validation import InputError
 
 NUMBERS = (True, -1, 1.5, float("nan"), float("inf"), 10**400)
 WRONG = (*NUMBERS, None, "text", "", [], [1, 2, 3], {}, {"a": 1}, [[]], [None])

@@ -5,8 +5,8 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
+from ravi.validation import InputError
 
 SMALL = "riverswim/mixture/5,discount=0.9"  # with features, for learners that need them
 

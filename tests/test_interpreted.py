@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import compile_cache, compiled
+from ravi._jit import cache as compile_cache
+from ravi._jit import functions as compiled
 from tests.support.bits import bits
 
 
@@ -35,7 +36,7 @@ def test_what_python_ran_has_the_numbers_of_python(tmp_path):
     """Rows of results are hashed with the optimum as it is written: 0.25 is not np.float64(0.25)."""
     code = """if True:
         import math, ravi
-        from ravi.compiled import sparing
+        from ravi._jit.functions import sparing
         with sparing(math.inf):
             found = ravi.solve(ravi.mdp("riverswim/5"))
         print(repr([found.optimum, found.optimum_error, found.error, found.policy_error, found.rounding]))

@@ -1,4 +1,4 @@
-"""What is put off when functions are compiled (`ravi.late`) changes nothing but when it is done."""
+"""What is put off when functions are compiled (`ravi._jit.late`) changes nothing but when it is done."""
 
 import threading
 
@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numba.core.compiler import Flags, run_frontend
 
-from ravi import late
-from ravi.compiled import compiled
+from ravi._jit import late
+from ravi._jit.functions import compiled
 from tests.support.caches import looked_for_anew
 
 

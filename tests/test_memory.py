@@ -8,14 +8,15 @@ import pytest
 import scipy.sparse as sp
 
 import ravi
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP
 from ravi.live.grid import _told_apart
 from ravi.mdps import MDPS
 from ravi.mdps.changing_rewards import changing, tides
 from ravi.mdps.sampled import sampled
-from ravi.memory import TooLarge
+from ravi.runtime import memory
+from ravi.runtime.memory import TooLarge
+from ravi.validation import InputError
 
 FREE = 20e9
 
@@ -115,11 +116,11 @@ def test_many_policies_are_reckoned(room):
 
 
 def test_a_view_is_read_once_however_often_it_repeats():
-    once = checks.finite(np.broadcast_to(np.float32(0.5), (10**6, 10**6)), "r")
+    once = validation.finite(np.broadcast_to(np.float32(0.5), (10**6, 10**6)), "r")
     assert (once.shape, once[3, 5], once.strides) == ((10**6, 10**6), 0.5, (0, 0))
     rows = np.broadcast_to(np.array([0.0, np.nan]), (10**6, 2))
     with pytest.raises(InputError, match=r"r\[0, 1\] is nan"):
-        checks.finite(rows, "r")
+        validation.finite(rows, "r")
 
 
 def test_simulators_have_an_end():

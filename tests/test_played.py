@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ravi import InputError
 from ravi.core import Array, Learner
-from ravi.engine import run
 from ravi.live.agent import agent
 from ravi.live.policies import Policy, evaluate
 from ravi.mdps import garnet, riverswim
@@ -20,9 +19,10 @@ from ravi.mdps.changing_rewards import changing
 from ravi.measures.gap import chased, follow, track
 from ravi.measures.hindsight import hindsight
 from ravi.planning.solver import solve
-from ravi.played import played
+from ravi.runtime.api import run
+from ravi.runtime.played import played
+from ravi.runtime.walk import draw, room
 from ravi.schedules import at_reset
-from ravi.walk import draw, room
 from tests.helpers import dense, spy
 
 

@@ -9,11 +9,11 @@ import pytest
 import ravi
 from ravi import cli
 from ravi.cli import common
+from ravi.display.printable import printable
 from ravi.lab.experiments import runner
 from ravi.lab.report import watch as watching
 from ravi.lab.report.rendering import Panel, Shown, Table
 from ravi.lab.report.tables import comparison_table, table
-from ravi.printable import printable
 from tests.lab.report.folders import made
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jours\u202e\n[red]=cmd|' /C calc'!A0\x9b31m"

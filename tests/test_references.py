@@ -1,4 +1,5 @@
-"""Variables that hold arrays of the caller count no references (`ravi.references`), and others lose or keep none."""
+"""Variables that hold arrays of the caller count no references (`ravi._jit.references`), and others lose or keep
+none."""
 
 import re
 import sys
@@ -7,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import written
-from ravi.compiled import compiled
+from ravi._jit import written
+from ravi._jit.functions import compiled
 from tests.support.caches import looked_for_anew
 
 

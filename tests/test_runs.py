@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import runs
+from ravi.runtime import result as runs
 
 MDP, T, SEEDS = "riverswim/5,discount=0.9", 300, [2, 7]
 

@@ -7,8 +7,8 @@ import pytest
 
 from ravi import ids
 from ravi.core import Array, Learner, Until
-from ravi.engine import run
 from ravi.estimators.counts import Counts, tallies, tally
+from ravi.runtime.api import run
 from ravi.schedules import doubling
 from tests.helpers import spy
 
@@ -75,8 +75,8 @@ def test_counts_of_a_blind_learner_are_of_moves_to_where_resets_led():
 
 
 def test_a_run_by_visits_does_not_depend_on_the_length_of_its_paths(monkeypatch):
-    from ravi import python_driver
-    from ravi.walk import room
+    from ravi.runtime import python as python_driver
+    from ravi.runtime.walk import room
 
     whole, short = [], []
     run(counting(doubling()), WORLD, T, 3, measures=[spy(whole)])

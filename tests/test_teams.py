@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ravi import compiled_driver, ids
+from ravi import ids
+from ravi.runtime import compiled as compiled_driver
 
 ROOT = Path(__file__).parent.parent
 IDS = [
@@ -47,7 +48,7 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner_counts:_out_of_columns": [0],
     "ravi.learners.ravi_ucb.inner:inner_backups": [0],
     "ravi.planning.chains:take_out": [0, 1],
-    "ravi.compiled_driver:_advance": [2],
+    "ravi.runtime.compiled:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
     "ravi.estimators.variance:_add": [0],
     "ravi.estimators.gram:add_feature": [0, 1],
@@ -101,8 +102,8 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
     code = (
         "from ravi import run; run('uniform', 'riverswim/6', 50, 1)\n"
         "import numpy as np\n"
-        "from ravi.teams import each\n"
-        "from ravi.cuda import compiling, cuda_words\n"
+        "from ravi._jit.teams import each\n"
+        "from ravi._jit.cuda import compiling, cuda_words\n"
         "from numba import njit, types\n"
         "from types import SimpleNamespace\n"
         "def shared(a):\n    for x in each(a.shape[0]):\n        a[x] += 1.0\n"

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import device, engine, ids, teams, together, tree
-from ravi.checks import InputError
-from ravi.engine import resume_settings, run, run_settings
+from ravi import ids
+from ravi._jit import teams
 from ravi.estimators.counts import counts
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.runtime import api as engine
+from ravi.runtime import gpu as device
+from ravi.runtime import settings as together
+from ravi.runtime import tree
+from ravi.runtime.api import resume_settings, run, run_settings
+from ravi.validation import InputError
 from tests.support.pretended_gpu import pretend
 
 T = 600

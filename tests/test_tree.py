@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import tree
-from ravi.checks import InputError
-from ravi.log import Log
+from ravi.runtime import tree
+from ravi.runtime.log import Log
+from ravi.validation import InputError
 
 
 class Inner(NamedTuple):

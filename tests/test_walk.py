@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.learners.fixed import fixed
 from ravi.mdps import garnet, riverswim
 from ravi.random import block
-from ravi.walk import _cumulative, draw, find, world_of
+from ravi.runtime.api import run
+from ravi.runtime.walk import _cumulative, draw, find, world_of
 
 
 def z_scores(counts, probabilities):

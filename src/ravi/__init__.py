@@ -23,8 +23,8 @@ _PUBLIC = {
     "planning.evaluation": ("evaluate", "return_of"),
     "planning.occupancies": ("occupancy",),
     "planning.mirror_descent": ("md_mpi",),
-    "engine": ("run", "run_settings", "resume", "resume_settings", "Stopped"),
-    "runs": ("Run",),
+    "runtime.api": ("run", "run_settings", "resume", "resume_settings", "Stopped"),
+    "runtime.result": ("Run",),
     "live.selection": ("candidates", "select"),
     "live.learning": ("learn",),
     "live.learned": ("Learned",),
@@ -34,7 +34,7 @@ _PUBLIC = {
     "live.policies": ("Policy", "load_policy"),
     "lab.experiments.runner": ("run_suite",),
     "lab.experiments.results": ("results",),
-    "checks": ("InputError", "StreamError"),
+    "validation": ("InputError", "StreamError"),
 }
 _HOMES = {name: f"ravi.{module}" for module, names in _PUBLIC.items() for name in names}
 _MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importers"}  # modules that are names themselves
@@ -48,9 +48,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ravi import importers
-    from ravi.checks import InputError, StreamError
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
-    from ravi.engine import Stopped, resume, resume_settings, run, run_settings
     from ravi.ids import learner, mdp
     from ravi.lab.experiments.results import results
     from ravi.lab.experiments.runner import run_suite
@@ -67,7 +65,9 @@ if TYPE_CHECKING:
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve
-    from ravi.runs import Run
+    from ravi.runtime.api import Stopped, resume, resume_settings, run, run_settings
+    from ravi.runtime.result import Run
+    from ravi.validation import InputError, StreamError
 
 
 def __getattr__(name: str) -> Any:

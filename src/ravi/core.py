@@ -1,6 +1,6 @@
 """What are the objects of this library? The MDP, what a learner is told of it, a learner and its parts, a measure.
 
-What a learner or a measure may declare besides is in `ravi.declarations`, and can be imported from here.
+What a learner or a measure may declare besides is in `ravi.runtime.declarations`, and can be imported from here.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ravi import archive, checks, problems
-from ravi.declarations import Recorder as Recorder
-from ravi.declarations import Seedwise as Seedwise
-from ravi.declarations import Sets as Sets
-from ravi.declarations import Stated as Stated
-from ravi.declarations import Told as Told
-from ravi.ranges import Fixed, Place, Walked
+from ravi import validation
+from ravi.runtime import archive, problems
+from ravi.runtime.declarations import Recorder as Recorder
+from ravi.runtime.declarations import Seedwise as Seedwise
+from ravi.runtime.declarations import Sets as Sets
+from ravi.runtime.declarations import Stated as Stated
+from ravi.runtime.declarations import Told as Told
+from ravi.runtime.ranges import Fixed, Place, Walked
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -91,7 +92,7 @@ class Problem:
     def bound(self) -> float:
         """The single B of Assumption 5.3, for ||theta|| and for ||phi_V|| / H."""
         if self.parameter_bound is None or self.feature_bound is None:
-            raise checks.InputError(f"{self.name} has no features: this needs a linear mixture MDP")
+            raise validation.InputError(f"{self.name} has no features: this needs a linear mixture MDP")
         return max(self.parameter_bound, self.feature_bound)
 
     def in_units(self, value: Any) -> Any:
@@ -313,7 +314,9 @@ class Estimator(NamedTuple):
 
 Bonus: TypeAlias = Callable[[Data, Embedding], Array]  # D, phi -> CB(x, a)    (n, X, A)
 Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
-Walk: TypeAlias = Callable[..., tuple[int, int]]  # world, state, walkers, path, over, until, T -> see `ravi.walk.walk`
+Walk: TypeAlias = Callable[
+    ..., tuple[int, int]
+]  # world, state, walkers, path, over, until, T -> see `ravi.runtime.walk.walk`
 
 
 class Parts(NamedTuple):
@@ -332,7 +335,8 @@ class Parts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A learner as one of several that differ in numbers only, which go as rows of one batch (`ravi.together`)."""
+    """A learner as one of several that differ in numbers only, which go as rows of one batch
+    (`ravi.runtime.settings`)."""
 
     made: Learner  # itself, as it was built: one that was changed since goes alone
     numbers: tuple[float, ...]  # what differs from row to row: of bonus and step size
@@ -344,7 +348,7 @@ class Learner(NamedTuple):
     """A learner is a tuple of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
 
     Its policy is constant within an epoch. A learner that learns at every step brings a `walk` that learns as it goes
-    (`ravi.walk.walking`), and ends the epoch at the step after which the policy is another one.
+    (`ravi.runtime.walk.walking`), and ends the epoch at the step after which the policy is another one.
 
     Examples
     --------
@@ -373,9 +377,9 @@ class Learner(NamedTuple):
     until: Schedule
     settings: dict[str, Any]  # the constants that make it: a record for reports and files, which nothing else reads
     parts: Parts | None = None
-    walk: Walk | None = None  # instead of `ravi.walk.walk`
-    stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.walk.walk`
-    seedwise: Seedwise | None = None  # its epoch as compiled functions, of those that `ravi.compiled_driver` runs
+    walk: Walk | None = None  # instead of `ravi.runtime.walk.walk`
+    stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.runtime.walk.walk`
+    seedwise: Seedwise | None = None  # its epoch as compiled functions, of those that `ravi.runtime.compiled` runs
     told: Told = Told()
     sets: Sets | None = None  # of those that plan on sets of kernels
     rows: Rows | None = None  # of those whose settings go in one batch
@@ -423,9 +427,9 @@ class Measure(NamedTuple):
 
 def an_mdp(value: Any, name: str = "mdp") -> MDP:
     """An MDP itself, where no id is taken."""
-    return checks.instance(value, MDP, name, "an MDP: ravi.mdp('riverswim/6') makes one")
+    return validation.instance(value, MDP, name, "an MDP: ravi.mdp('riverswim/6') makes one")
 
 
 def a_problem(value: Any, name: str = "problem") -> Problem:
     """A problem, or an MDP, which is one."""
-    return checks.instance(value, Problem, name, "a problem: the `.problem` of an MDP is one")
+    return validation.instance(value, Problem, name, "a problem: the `.problem` of an MDP is one")

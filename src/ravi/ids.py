@@ -1,7 +1,7 @@
 """What does an id stand for? `riverswim/6,discount=0.9` for an MDP, `ravi-ucb,scale=0.03` for a learner.
 
-An id is a name from a table and the arguments of the builder of that name (`ravi.id_arguments`). A builder of one's own
-is named by where it is: `package.module:function,key=value`.
+An id is a name from a table and the arguments of the builder of that name (`ravi.runtime.id_arguments`). A builder of
+one's own is named by where it is: `package.module:function,key=value`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, foreign
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Learner, Problem, a_problem
-from ravi.id_arguments import all_arguments, arguments, name_of, parameters_of, split, takes, unknown
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import Known
+from ravi.runtime import foreign
+from ravi.runtime.id_arguments import all_arguments, arguments, name_of, parameters_of, split, takes, unknown
+from ravi.validation import InputError
 
 if typing.TYPE_CHECKING:
     from ravi.importers.imported import Imported
@@ -77,13 +78,13 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         return found.mdp if found is not None else _own_file(text, discount)
     if discount is not None:
         example = text if named and "discount=" not in text else "riverswim/6"
-        whole = f"{example},discount={checks.number(discount, 'discount'):g}"
+        whole = f"{example},discount={validation.number(discount, 'discount'):g}"
         raise InputError(f"discount goes with an environment or a file; an id says its own: {whole}")
     if isinstance(source, MDP):
         return source
     if not isinstance(source, (str, os.PathLike)):
         taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
-        raise InputError(f"mdp is {checks.shown(source)}, not {taken}")
+        raise InputError(f"mdp is {validation.shown(source)}, not {taken}")
     if not named:
         if is_world(text):
             other = name_of(text, WORLDS)
@@ -120,8 +121,8 @@ def _options_of_a_file(
 ) -> tuple[float | None, str | None, bool]:
     """What may follow a path: the discount, the initial state, and whether rows that nearly sum to one are rescaled."""
     if discount is not None:
-        checks.probability(discount, "discount")
-    return discount, initial, FLAGS[checks.one_of(renormalise.lower(), FLAGS, "renormalise")]
+        validation.probability(discount, "discount")
+    return discount, initial, FLAGS[validation.one_of(renormalise.lower(), FLAGS, "renormalise")]
 
 
 def _begun_in(model: Imported, initial: str) -> Imported:
@@ -131,7 +132,7 @@ def _begun_in(model: Imported, initial: str) -> Imported:
     for names in (labels, numbers):
         if initial in names:
             return replace(model, mdp=replace(model.mdp, initial=np.eye(1, len(labels), names.index(initial))[0]))
-    near = checks.did_you_mean(initial, labels) or f" It has {checks.shown(labels)}."
+    near = validation.did_you_mean(initial, labels) or f" It has {validation.shown(labels)}."
     raise InputError(f"initial is {initial!r}, which is no state of {model.mdp.name}.{near}")
 
 
@@ -341,7 +342,7 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
 
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
     """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
-    checks.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
+    validation.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
     if name_of(text, LEARNERS) is None and foreign.name_in(text) is None:
         raise unknown("learner", text, LEARNERS, " One of your own is package.module:function.")
     name, given = split(text, LEARNERS)

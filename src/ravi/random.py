@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from ravi.compiled import compiled, interpreted
+from ravi._jit.functions import compiled, interpreted
 
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
@@ -30,7 +30,7 @@ _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
 
 def high(a: Any, b: Any) -> Any:
-    """The upper word of the 128-bit product of two words; a GPU has an instruction for it (`ravi.cuda`)."""
+    """The upper word of the 128-bit product of two words; a GPU has an instruction for it (`ravi._jit.cuda`)."""
     a0, a1, b0, b1 = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
     middle = a1 * b0 + ((a0 * b0) >> _HALF)
     return a1 * b1 + (middle >> _HALF) + (((middle & _LOW) + a0 * b1) >> _HALF)

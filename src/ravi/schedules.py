@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Schedule, Until
 
 STRETCH = 2**20  # plays after which a run can be stopped

@@ -7,10 +7,10 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.learners.fixed import fixed
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim, riverswim_mixture
+from ravi.validation import InputError
 
 MDP = riverswim(4, 0.9)
 MIX = riverswim_mixture(4, 0.9)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ravi
 
-DATA = ("ravi.core", "ravi.runs")  # whose methods (`MDP.save`, `Run.plot`) import what they stand for
+DATA = ("ravi.core", "ravi.runtime.result")  # whose methods (`MDP.save`, `Run.plot`) import what they stand for
 
 
 def imported(path, names, *, within_functions):

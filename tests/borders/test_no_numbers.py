@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 import ravi
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP
+from ravi.validation import InputError
 
 
 class Unwilling:
@@ -43,7 +43,7 @@ NO_NUMBERS = {
 
 
 @pytest.mark.parametrize("what", NO_NUMBERS)
-@pytest.mark.parametrize("check", [checks.number, checks.whole, checks.positive, checks.nonnegative])
+@pytest.mark.parametrize("check", [validation.number, validation.whole, validation.positive, validation.nonnegative])
 def test_what_is_no_number_is_refused(what, check):
     with pytest.raises(InputError, match=r"^T is .*, not a number"):
         check(NO_NUMBERS[what], "T")
@@ -51,24 +51,24 @@ def test_what_is_no_number_is_refused(what, check):
 
 @pytest.mark.parametrize("value", [5, 5.0, "5", " 5e0", np.int8(5), np.array(5), Decimal(5), Fraction(5)])
 def test_what_is_a_number_is_taken(value):
-    assert checks.whole(value, "T") == checks.number(value, "T") == 5
+    assert validation.whole(value, "T") == validation.number(value, "T") == 5
 
 
 def test_whole_numbers_are_exact_however_they_are_given():
     for value in (2**60 + 1, str(2**60 + 1), np.int64(2**60 + 1), np.array(2**60 + 1)):
-        assert checks.whole(value, "T") == 2**60 + 1
+        assert validation.whole(value, "T") == 2**60 + 1
 
 
 @pytest.mark.parametrize("value", [10**5000, "9" * 5000, -(10**5000), [0] * 10**6], ids=["int", "text", "-", "list"])
 def test_a_message_has_an_end(value):
     """Numbers of more digits than Python writes, and long lists."""
     with pytest.raises(InputError) as error:
-        checks.whole(value, "T")
+        validation.whole(value, "T")
     assert len(str(error.value)) < 300
 
 
 def test_minus_zero_is_zero():
-    assert str(checks.nonnegative(-0.0, "scale")) == "0.0"
+    assert str(validation.nonnegative(-0.0, "scale")) == "0.0"
 
 
 HIDDEN = np.ma.array(np.full((2, 2), 0.5), mask=[[0, 0], [1, 0]])
@@ -167,8 +167,8 @@ def test_seeds_are_the_same_however_they_are_given():
     given = (3, "0-2", "0,1,2", [0, 1, 2], np.arange(3))
     kept = [ravi.run("uniform", "riverswim/4", 5, seeds).seeds for seeds in given]
     assert all(one == [0, 1, 2] for one in kept)
-    last = ravi.run("uniform", "riverswim/4", 5, [checks.LAST_SEED])
-    assert last.seeds == [checks.LAST_SEED]
+    last = ravi.run("uniform", "riverswim/4", 5, [validation.LAST_SEED])
+    assert last.seeds == [validation.LAST_SEED]
 
 
 def test_renormalise_is_a_flag():

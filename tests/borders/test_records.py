@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import ids, together
-from ravi.checks import InputError
-from ravi.engine import resolved
+from ravi import ids
 from ravi.learners.ravi_ucb.changing_rewards import changing
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
+from ravi.runtime import settings as together
+from ravi.runtime.api import resolved
+from ravi.validation import InputError
 from ravi.verify import EVERY, verify
 
 SOURCE = Path(ravi.__file__).parent
 RECORDS = {  # who hands records on, writes them, shows them, or compares two of them
-    "batches.py", "engine.py", "runs.py", "contract.py", "cli/run.py", "lab/experiments/rows.py", "verify/report.py",
+    "runtime/batches.py", "runtime/api.py", "runtime/result.py", "testing.py", "cli/run.py",
+    "lab/experiments/rows.py", "verify/report.py",
     "learners/ravi_ucb/changing_rewards.py", "learners/ravi_ucb/doubling.py", "learners/ravi_ucb/unknown_rewards.py",
 }  # fmt: skip
 REPORTS = {"lab/report/figures.py", "lab/report/grids.py", "lab/report/parameters.py"}  # who looks into those of a run

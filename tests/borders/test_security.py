@@ -11,8 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ravi
-from ravi import archive, ids
-from ravi.checks import InputError
+from ravi import ids
 from ravi.cli import app, doctor
 from ravi.cli.citations import cite
 from ravi.lab.experiments.forecast import forecast
@@ -28,7 +27,9 @@ from ravi.large import snapshot
 from ravi.live.agent import Agent
 from ravi.live.discovery import Discovery
 from ravi.live.policies import Policy, evaluate, play
-from ravi.runs import Run
+from ravi.runtime import archive
+from ravi.runtime.result import Run
+from ravi.validation import InputError
 
 TRAP = """
 import os

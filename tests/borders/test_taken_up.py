@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import archive, ids, ranges
-from ravi.checks import InputError
-from ravi.compile_cache import _home
+from ravi import ids
+from ravi._jit.cache import _home
 from ravi.core import Array, Learner
 from ravi.lab.experiments.work import work
 from ravi.mdps import riverswim
 from ravi.measures.hindsight import hindsight
-from ravi.ranges import Action, Facts, Place
+from ravi.runtime import archive, ranges
+from ravi.runtime.ranges import Action, Facts, Place
+from ravi.runtime.world import Tabular
 from ravi.schedules import at_reset
-from ravi.worlds import Tabular
+from ravi.validation import InputError
 from tests.lab.experiments.tasks import bits, task
 from tests.support.mutants import INDICES, LARGE, REFUSED, run_file, world_of
 from tests.test_contract import LEARNERS

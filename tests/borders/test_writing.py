@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi import archive
-from ravi.checks import InputError
 from ravi.cli import app
 from ravi.display.style import panels, written
 from ravi.lab.report import figures
@@ -17,6 +15,8 @@ from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.live.learning import learn
 from ravi.mdps import riverswim
+from ravi.runtime import archive
+from ravi.validation import InputError
 from tests.lab.report.folders import made
 
 SUITE = {
@@ -142,8 +142,8 @@ def test_nothing_in_the_library_writes_but_by_the_archive():
         if writes.search(line)
     }
     assert found == {
-        ("archive.py", 'with open(temporary, "xb") as file:'),
-        ("archive.py", 'with packed.open(entry, "w", force_zip64=True) as stream:'),
+        ("runtime/archive.py", 'with open(temporary, "xb") as file:'),
+        ("runtime/archive.py", 'with packed.open(entry, "w", force_zip64=True) as stream:'),
         ("lab/experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
     }
     drawn = [file.name for file in package.rglob("*.py") if "savefig(" in file.read_text()]

@@ -8,9 +8,9 @@ import pytest
 
 import ravi
 from ravi import statistics
-from ravi.checks import InputError
 from ravi.mdps import riverswim
 from ravi.statistics import from_table
+from ravi.validation import InputError
 
 MDP = riverswim(3, 0.9)
 RUN = ravi.run("uniform", MDP, 10, pause=5)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi.cards import cards
-from ravi.checks import InputError
 from ravi.cli.citations import AUTHOR, PAPER, RELEASED, TITLE, cite
 from ravi.ids import LEARNERS
+from ravi.learners.cards import cards
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, rows
 
 ROOT = Path(__file__).parents[2]

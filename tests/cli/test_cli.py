@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ravi.cli import app
-from ravi.engine import run
 from ravi.mdps import riverswim
-from ravi.runs import Run
+from ravi.runtime.api import run
+from ravi.runtime.result import Run
 from tests.helpers import COMMAND
 from tests.support.command import typed
 

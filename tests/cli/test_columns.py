@@ -9,9 +9,9 @@ import pytest
 
 from ravi import ids
 from ravi.cli import completion
+from ravi.display.printable import columns, counted, folded, titled
 from ravi.lab.experiments import forecast
 from ravi.lab.suites import SUITES
-from ravi.printable import columns, counted, folded, titled
 from tests.support.command import typed
 from tests.support.pools import in_this_process
 

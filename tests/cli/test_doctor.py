@@ -9,12 +9,13 @@ import pytest
 import typer
 
 import ravi
-from ravi import archive, compile_cache
-from ravi.checks import InputError
+from ravi._jit import cache as compile_cache
 from ravi.cli import doctor
 from ravi.cli.doctor import installation, machine, results
 from ravi.cli.doctor.installation import PYTHON, older
 from ravi.cli.doctor.report import ABSENT, BROKEN, OK, WARNING, Check, Report
+from ravi.runtime import archive
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
 
 ROOT = Path(__file__).parents[2]
@@ -96,7 +97,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
 
 
 def test_a_wrong_kernel_is_found(monkeypatch):
-    from ravi import curve
+    from ravi.measures import curve
 
     def wrong(*arguments):
         arguments[3][:] = 1.0  # the totals

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi.extras import install
+from ravi.runtime.extras import install
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]

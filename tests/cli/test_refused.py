@@ -4,11 +4,12 @@ import sys
 
 import pytest
 
-from ravi import cli, ids, memory
-from ravi.checks import InputError
+from ravi import cli, ids
 from ravi.lab.experiments.runner import shard_of
 from ravi.lab.experiments.suite_file.specification import MOST
 from ravi.lab.experiments.suite_file.specify import specify
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 
 def refused(monkeypatch, capsys, *words):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.continuous import exact, level, pendulum, reference
+from ravi.validation import InputError
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import tree
-from ravi.checks import InputError
 from ravi.continuous import box, grid, level, pendulum, planner_of, quadrature, ravi_ucb, ravi_ucb_plus, reference
 from ravi.continuous.planner import Planner
 from ravi.continuous.running import score
@@ -16,6 +14,8 @@ from ravi.core import Path
 from ravi.learners.ravi_ucb import plus as finite_plus
 from ravi.learners.ravi_ucb import ravi_ucb as finite
 from ravi.random import uniform
+from ravi.runtime import tree
+from ravi.validation import InputError
 
 LEVEL = level()
 P = LEVEL.problem

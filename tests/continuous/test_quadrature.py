@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ravi.checks import InputError
 from ravi.continuous import ContinuousMDP, ContinuousProblem, beta, grid, level, pendulum, quadrature, swing_up
+from ravi.validation import InputError
 
 FALSE_ALARM = 1e-6  # of each Kolmogorov-Smirnov test, over the choice of keys; the keys are fixed
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.display.maps import layout
+from ravi.validation import InputError
 
 PNG = b"\x89PNG"
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import writers
-from ravi.checks import InputError
-from ravi.compiled import effort
+from ravi._jit.functions import effort
 from ravi.display import progress
-from ravi.writers import TensorBoard, WeightsAndBiases
+from ravi.runtime import writers
+from ravi.runtime.writers import TensorBoard, WeightsAndBiases
+from ravi.validation import InputError
 
 
 class Terminal(io.StringIO):
@@ -127,7 +127,7 @@ def test_the_last_looks_are_what_the_run_holds(mdp):
 
 def test_looks_on_the_way_grow_and_change_no_bit(monkeypatch):
     ticks = iter(range(10**6))
-    monkeypatch.setattr("ravi.compiled_driver.time", types.SimpleNamespace(perf_counter=lambda: float(next(ticks))))
+    monkeypatch.setattr("ravi.runtime.compiled.time", types.SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     looks = []
     run = ravi.run("psrl", "riverswim/3", 500, callback=looks.append)
     times = [int(look.time[0]) for look in looks]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.cli.advice import RULES, advise
 from ravi.ids import LEARNERS
+from ravi.validation import InputError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "choose.md").read_text()
 ROWS = re.findall(r"^\|[^|]*\| `(\S+)` \| `(\S+)` \|[^|]*\| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)

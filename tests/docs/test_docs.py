@@ -145,7 +145,7 @@ def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():
 
 
 def test_every_learner_says_what_it_is():
-    from ravi.cards import LABELS, TAGS, cards
+    from ravi.learners.cards import LABELS, TAGS, cards
 
     for card in cards():
         missing = [label for label in LABELS if label not in card.facts and label not in ("Constants", "Deviations")]

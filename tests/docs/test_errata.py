@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.counts import Counts, counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
@@ -38,7 +36,9 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
 from ravi.theory import constants, elliptical, generic, mixture, tabular
+from ravi.validation import InputError
 from ravi.verify import CLAIMS, verify
 from ravi.verify.audit import audit, finish
 from ravi.verify.scene import scene_of

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP, Path
-from ravi.engine import run
 from ravi.estimators.counts import counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import Regression, parameter, ridge
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, hypercube, riverswim, riverswim_mixture, terrain
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.runtime.api import run
 from tests.helpers import dense, spy
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import Array, Learner
-from ravi.engine import run
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
+from ravi.runtime.api import run
 from ravi.schedules import whenever
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits
 
 T, D, LAM = 500, 4, 0.5

@@ -4,8 +4,8 @@ import numpy as np
 
 from ravi import ids
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.linear import features_of, predict, weights, width
+from ravi.runtime.api import run
 from tests.estimators.test_gram import LAM, PHI, WORLD, D, T, seeing
 
 

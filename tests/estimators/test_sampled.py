@@ -7,12 +7,12 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.contract import spy
 from ravi.estimators.ridge import ridge
 from ravi.estimators.sampled import _weights, deviation, draw, sampled
 from ravi.planning.bellman import expect
+from ravi.runtime.walk import room
+from ravi.testing import spy
 from ravi.verify import verify
-from ravi.walk import room
 
 WIDE = "ensemble/3,20,2,8,discount=0.8"  # d = 3 simulators with 8 successors each: supports of up to 20
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ravi import importers
-from ravi.checks import InputError
+from ravi.validation import InputError
 from tests.importers.test_files import CSV, LAB, POMDP, SREW, STA, TRA, TREW
 
 JUNK = (

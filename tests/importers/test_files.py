@@ -8,8 +8,8 @@ import pytest
 
 import ravi
 from ravi import cli, importers
-from ravi.checks import InputError
 from ravi.live.policies import Policy
+from ravi.validation import InputError
 from tests.importers.test_models import values
 
 TRA = """3 5 7

@@ -12,8 +12,8 @@ from scipy import sparse
 
 import ravi
 from ravi import importers
-from ravi.checks import InputError
 from ravi.live.policies import Policy
+from ravi.validation import InputError
 
 
 def values(model):

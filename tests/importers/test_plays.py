@@ -5,8 +5,8 @@ import pytest
 
 import ravi
 from ravi import importers
-from ravi.checks import InputError
 from ravi.live.policies import evaluate
+from ravi.validation import InputError
 
 
 def log_of(mdp, n, seed, policy=None):

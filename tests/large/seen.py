@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 
 import ravi
-from ravi import tree
 from ravi.large.running import output_index
 from ravi.large.snapshots import large, snapshot
+from ravi.runtime import tree
 
 
 def world_of(world, unvisited="iterated"):

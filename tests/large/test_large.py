@@ -12,7 +12,7 @@ from ravi.large import grid, of_mdp, procedural, snapshot
 from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
 from ravi.large.rules import rule_of
 from ravi.planning.mirror import mirror_step
-from ravi.runs import counted
+from ravi.runtime.result import counted
 from tests.large.seen import run_large
 
 MDPS = (

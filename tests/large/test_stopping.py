@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import ids, tree
+from ravi import ids
 from ravi.large import procedural, running, snapshot
+from ravi.runtime import tree
 from tests.large.seen import Seen, run_large, world_of
 from tests.large.test_large import ring_world
 

@@ -5,10 +5,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from ravi import checks, ids
-from ravi.checks import InputError
-from ravi.engine import run
+from ravi import ids, validation
 from ravi.mdps import garnet, riverswim
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, drawn_rows, spy
 from tests.support.learners import OPTIONS
 
@@ -132,18 +132,18 @@ def test_a_row_of_any_prior_is_a_distribution(prior):
 
 
 def test_numbers_out_of_reach_are_refused_with_their_limit():
-    for check in (checks.positive, checks.nonnegative):
+    for check in (validation.positive, validation.nonnegative):
         assert check(1e308, "scale") == 1e308
         with pytest.raises(InputError, match=r"scale is 1\.5e\+308; it must be at most 1e\+308"):
             check(1.5e308, "scale")
-    for check in (checks.positive, checks.probability):
+    for check in (validation.positive, validation.probability):
         assert check(1e-307, "eta") == 1e-307
         with pytest.raises(InputError, match="eta is 1e-308; it must be at least 1e-307"):
             check(1e-308, "eta")
-    assert checks.nonnegative(1e-308, "scale") == 1e-308
-    assert checks.delta(1e-100, 5) == 1e-100
+    assert validation.nonnegative(1e-308, "scale") == 1e-308
+    assert validation.delta(1e-100, 5) == 1e-100
     with pytest.raises(InputError, match="delta is 1e-101; it must be at least 1e-100"):
-        checks.delta(1e-101, 5)
+        validation.delta(1e-101, 5)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravi import ids, tree
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import MDP
-from ravi.engine import resume, run
+from ravi.runtime import tree
+from ravi.runtime.api import resume, run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, spy
 from tests.support.learners import OPTIONS
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, one_state_of, riverswim, riverswim_mixture
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.runtime.api import run
 from ravi.theory import constants
 from tests.helpers import spy
 

@@ -11,7 +11,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from ravi import ids
-from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.estimators.reset_counts import all_states
 from ravi.learners.mixture import uclk
@@ -19,6 +18,7 @@ from ravi.learners.q import ucb_q
 from ravi.learners.ucrl import kl_ucrl, ucrl2
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.sets import bernstein, kl, l1
+from ravi.runtime.api import run
 from tests.helpers import spy
 from tests.support.plans import backup_of, iterate, least, truncated
 

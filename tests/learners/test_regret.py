@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from ravi import ids
-from ravi.engine import run
+from ravi.runtime.api import run
 
 T, FEW = 20_000, 16  # states
 

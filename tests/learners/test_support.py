@@ -8,15 +8,15 @@ from scipy import stats
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError, StreamError
 from ravi.core import MDP, Problem
-from ravi.engine import run
 from ravi.learners.pac.core import backups
 from ravi.learners.ucrl import kl_ucrl, ucrl2, ucrl2b
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
+from ravi.validation import InputError, StreamError
 from tests.helpers import dense, drawn_rows, spy
 from tests.learners.pac.test_core import TIGHT, lists, step_by_step, without_ties
 from tests.literal import extended as literal

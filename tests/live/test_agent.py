@@ -1,4 +1,4 @@
-"""An agent on a stream: what `ravi.engine` does, turned inside out."""
+"""An agent on a stream: what `ravi.runtime.api` does, turned inside out."""
 
 import re
 from dataclasses import replace
@@ -6,16 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ravi import archive, ids, tree
-from ravi.checks import InputError, StreamError
-from ravi.contract import MDPS
+from ravi import ids
 from ravi.core import Problem
-from ravi.engine import run
 from ravi.live.agent import Agent, agent
 from ravi.live.keeping import carried
 from ravi.live.table import blank
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
+from ravi.runtime import archive, tree
+from ravi.runtime.api import run
+from ravi.testing import MDPS
+from ravi.validation import InputError, StreamError
 from tests.helpers import dense
 from tests.support.learners import LEARNERS
 

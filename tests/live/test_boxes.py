@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.live import boxes
 from ravi.live.boxes import Smooth
 from ravi.live.grid import Grid
 from ravi.live.learning import Broken
 from ravi.live.policies import evaluate
 from ravi.live.spaces import space_from
+from ravi.validation import InputError
 
 PI = np.pi
 SLIDE = Grid([0, -0.1], [1, 0.1], [12, 10], "clip")

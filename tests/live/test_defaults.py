@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.live import defaults
 from ravi.live.environment import Environment
 from ravi.live.learning import Halted
 from ravi.live.policies import evaluate
+from ravi.validation import InputError
 from tests.live.test_learning import Corridor, everything
 
 # id, options, plays, and what of the optimum may be lost: benchmarks/environments.md has the numbers of many seeds

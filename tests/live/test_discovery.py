@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ravi import discover, ids
-from ravi.checks import InputError, StreamError
 from ravi.live.discovery import Discovery
 from ravi.live.labels import Labels, named
+from ravi.validation import InputError, StreamError
 from tests.live.test_agent import everything
 
 

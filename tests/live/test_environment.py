@@ -8,10 +8,10 @@ import pytest
 from gymnasium import spaces
 
 from ravi import gymnasium as bridge
-from ravi.checks import InputError
 from ravi.live.environment import Environment, StreamError, seed_of
 from ravi.live.grid import Grid
 from ravi.mdps.environments import opened
+from ravi.validation import InputError
 
 
 class Script(gymnasium.Env):

@@ -12,12 +12,12 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.live.agent import Agent
 from ravi.live.intervals import Interval, bounds, interval, outward
 from ravi.live.plausible import _enough, plausible
 from ravi.live.until import Until, has_unplayed_pairs
 from ravi.planning.evaluation import return_of
+from ravi.validation import InputError
 from tests.live.test_learning import Corridor
 
 SEEDS, PLAYS, DELTA = 200, 400, 0.05

@@ -10,12 +10,12 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
-from ravi.compiled import effort
+from ravi._jit.functions import effort
 from ravi.live import learning
 from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
 from ravi.live.policies import evaluate
+from ravi.validation import InputError
 from tests.live.test_agent import everything, is_told, needs_features
 from tests.support.learners import LEARNERS
 

@@ -12,7 +12,6 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.live.environment import Environment
 from ravi.live.estimates import student_estimate
 from ravi.live.policies import Policy, evaluate, play
@@ -20,7 +19,8 @@ from ravi.live.policies.playing import made
 from ravi.mdps import garnet, riverswim
 from ravi.planning.evaluation import return_of
 from ravi.planning.stages import staged_values
-from ravi.walk import draw
+from ravi.runtime.walk import draw
+from ravi.validation import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -159,7 +159,7 @@ def test_damaged_foreign_and_wrong_files_say_what_they_are(tmp_path):
         ravi.MDP.load(path)
     with pytest.raises(InputError, match="there is no file"):
         Policy.load(tmp_path / "none")
-    from ravi.archive import write
+    from ravi.runtime.archive import write
 
     write(path, "policy", {"discount": 0.9}, {"table": HALF})
     with pytest.raises(InputError, match="it is damaged: it has no units, learner"):

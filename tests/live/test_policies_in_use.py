@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.policies import Policy
 from ravi.live.policies.playing import learned_in, learned_options, made
+from ravi.validation import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces

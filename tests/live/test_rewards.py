@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.live.agent import agent
 from ravi.live.rewards import Range
+from ravi.validation import InputError
 
 SIZES = {"states": 2, "actions": 2, "discount": 0.9}
 

@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 import ravi
-from ravi.checks import InputError, StreamError
 from ravi.live.policies import Policy
 from ravi.live.selection import candidates, select
 from ravi.mdps import garnet, riverswim
 from ravi.planning.stages import staged_values
 from ravi.random import uniform
 from ravi.theory import selection as theory
+from ravi.validation import InputError, StreamError
 from tests.helpers import spy
 
 gym = pytest.importorskip("gymnasium")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from ravi.checks import InputError
 from ravi.live.grid import Grid
 from ravi.live.spaces import space_from, space_of
+from ravi.validation import InputError
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 10], np.float32))
 SPACES = {

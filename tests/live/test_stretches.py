@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ravi import archive
 from ravi.live import learning
 from ravi.live.learning import Broken, learn
 from ravi.live.steps import thresholds
 from ravi.live.stretches import Stretch
 from ravi.random import uniform
-from ravi.walk import draw
+from ravi.runtime import archive
+from ravi.runtime.walk import draw
 
 gym = pytest.importorskip("gymnasium")
 LEARNERS = [None, "uniform", "q-learning", "ravi-ucb", "psrl", "ravi-kl,support=off", "mbie-eb,scale=1e-4"]

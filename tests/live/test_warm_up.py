@@ -6,11 +6,11 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv, MountainCarEnv
 
 import ravi
-from ravi.checks import InputError, StreamError
 from ravi.live import warm_up
 from ravi.live.boxes import Smooth, State
 from ravi.live.learning import Broken
 from ravi.live.policies import evaluate
+from ravi.validation import InputError, StreamError
 
 
 class Point(gym.Env):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from ravi.checks import InputError
 from ravi.mdps import from_dense, from_features, from_sparse
+from ravi.validation import InputError
 
 X, A = 4, 2
 NAN, INF = float("nan"), float("inf")

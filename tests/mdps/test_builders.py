@@ -9,7 +9,6 @@ import typing
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import (
     MDPS,
@@ -34,6 +33,7 @@ from ravi.mdps import (
     two_ends,
     winds,
 )
+from ravi.validation import InputError
 
 NAN = float("nan")
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 import ravi
-from ravi.checks import InputError
 from ravi.core import MDP, Problem
 from ravi.mdps import ensemble, garnet
+from ravi.validation import InputError
 from tests.mdps.oracle import dense, dense_features
 
 X, A = 5, 3

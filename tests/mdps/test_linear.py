@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import aggregated, hypercube, hypercube_linear, linear
+from ravi.validation import InputError
 from tests.mdps.oracle import dense
 
 ALL = ("linear", "linear/20,3,4,seed=2", "linear/aggregated/9,2,4", "hypercube/linear/4", "hypercube/linear/3,seed=5")

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import from_dense, from_features, from_sparse, garnet
+from ravi.validation import InputError
 from tests.mdps.oracle import dense
 
 ARRAYS = ("rewards", "successors", "transitions", "initial")

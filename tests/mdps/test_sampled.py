@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.mdps.sampled import sampled
+from ravi.validation import InputError
 
 CHANCES = np.random.default_rng(0).dirichlet(np.ones(4), (4, 2))  # (X, A, X)
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP
-from ravi.curve import grid
-from ravi.engine import run
 from ravi.learners.fixed import fixed
 from ravi.mdps import bandit, deep_sea, garnet, riverswim, trap
+from ravi.measures.curve import grid
 from ravi.measures.gap import SMALL, chased, follow, track
 from ravi.random import uniform
+from ravi.runtime.api import run
 from tests.helpers import dense
 
 

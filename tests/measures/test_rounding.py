@@ -5,8 +5,8 @@ import pytest
 
 import ravi
 from ravi.core import MDP
-from ravi.curve import grid
 from ravi.learners.fixed import fixed
+from ravi.measures.curve import grid
 from ravi.measures.gap import SMALL, chased, follow, track
 from ravi.measures.regret import charge
 from ravi.measures.trajectory import trajectory

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps.ensemble import ensemble
 from ravi.optimism.ellipsoids import chosen, kernels, null_space, relaxed, unit_mass
 from ravi.optimism.simplex import Ball, ball, maximum
+from ravi.validation import InputError
 
 
 def instance(rng, d, *, noise, features, beta, collinear=False, ridge=1.0, rounded=False):

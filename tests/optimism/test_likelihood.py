@@ -111,7 +111,7 @@ def test_kernels_at_the_vertices():
     )[0]
     np.testing.assert_allclose(flat @ weights, mdp.transitions.ravel(), atol=1e-8)
     assert (weights >= -1e-8).all()
-    with pytest.raises(ravi.checks.InputError, match="no features"):
+    with pytest.raises(ravi.validation.InputError, match="no features"):
         ravi.ids.learner("ravi-kl/mixture", ravi.mdp("garnet/4,2,2"), 100)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from ravi._jit.teams import made as made_room
 from ravi.estimators.counts import Counts
 from ravi.optimism import sets, supported
 from ravi.optimism.extended_value_iteration import given
-from ravi.teams import made as made_room
 from tests.optimism.test_sets import GAMMA, SHAPES, backed, dual, pairs, rows
 from tests.support.plans import backup_of
 from tests.support.plans import least as least_of

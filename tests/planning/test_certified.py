@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import tree
 from ravi.core import MDP, Until
-from ravi.engine import resume, run
 from ravi.learners.fixed import State, fixed
-from ravi.log import BLOCK, Log
 from ravi.mdps import deep_sea, garnet, riverswim, riverswim_mixture
 from ravi.measures.gap import chased, follow, track
 from ravi.measures.trajectory import trajectory
 from ravi.planning.evaluation import return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
+from ravi.runtime import tree
+from ravi.runtime.api import resume, run
+from ravi.runtime.log import BLOCK, Log
+from ravi.runtime.walk import _cumulative, find, room, start, walk, world_of
 from ravi.schedules import at_reset
-from ravi.walk import _cumulative, find, room, start, walk, world_of
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.planning.test_mirror import exactly
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.checks import InputError
 from ravi.mdps import riverswim
 from ravi.planning import occupancy, solve
 from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
+from ravi.validation import InputError
 from tests.planning.exact import random_mdp
 
 getcontext().prec = 60

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.checks import InputError
 from ravi.mdps import garnet, riverswim, terrain, trap
 from ravi.planning import evaluate, return_of, solve
 from ravi.planning.bellman import expect
 from ravi.planning.chains import ELIMINATED
+from ravi.validation import InputError
 from tests.helpers import dense
 from tests.planning.exact import backed_up, cycle, distance, exact_return, exact_values, random_mdp, random_policies
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.checks import InputError
 from ravi.mdps import garnet, riverswim, terrain
 from ravi.planning import evaluate, occupancy, return_of, solve
 from ravi.planning.bellman import expect, extend, flow, marginal
 from ravi.planning.chains import ELIMINATED
+from ravi.validation import InputError
 from tests.helpers import dense
 from tests.planning.exact import cycle, distance_in_l1, exact_occupancy, random_mdp, random_policies
 

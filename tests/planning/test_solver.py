@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import bandit_of, deep_sea, garnet, one_state_of, riverswim, terrain, trap, two_cycle
 from ravi.planning import return_of, solve
 from ravi.planning.bellman import expect
 from ravi.planning.certificates import distributions, mean, miss, tables
 from ravi.planning.solver import METHODS
+from ravi.validation import InputError
 from tests.planning.exact import cycle, distance, exact_optimum, exact_return, exact_values, frozen_lake, random_mdp
 
 SWEEPING = [method for method in METHODS if method != "linear_program"]

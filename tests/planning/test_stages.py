@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi import ids, python_driver
+from ravi import ids
 from ravi.core import MDP, Array, Learner, Until
-from ravi.engine import resume, run
 from ravi.planning.evaluation import evaluate
 from ravi.planning.stages import staged_values
+from ravi.runtime import python as python_driver
+from ravi.runtime.api import resume, run
+from ravi.runtime.walk import room
 from ravi.schedules import at_reset
-from ravi.walk import room
 from tests.helpers import assert_same_bits, bits, dense
 
 T, S = 400, 4

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from ravi.checks import InputError
 from ravi.statistics import best, compare, from_table, improvement, interval, normalised, profiles
 from ravi.statistics.scores import Scores
+from ravi.validation import InputError
 
 
 def made(values, seeds=None, **more):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ravi.checks import InputError
 from ravi.statistics import Interval, band, growth, interval, resampling, stratified
 from ravi.statistics.intervals import farthest
 from ravi.statistics.resampling import counted, drawn, picked, product
+from ravi.validation import InputError
 
 N = 2000
 ERROR = 4 * np.sqrt(0.95 * 0.05 / N)

@@ -7,8 +7,8 @@ from scipy import stats
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.statistics import THEORY, growth, rates, scaling
+from ravi.validation import InputError
 from tests.support.pools import in_this_process
 
 TIMES = np.arange(10, 2001, 10.0)

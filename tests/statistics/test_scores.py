@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, from_table, improvement, scores
+from ravi.validation import InputError
 from tests.support.pools import in_this_process
 
 COLUMNS = {

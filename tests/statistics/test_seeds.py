@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ravi.checks import InputError
 from ravi.statistics import compare, enough, seeds_needed
+from ravi.validation import InputError
 from tests.statistics.test_comparisons import made
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
 from ravi.statistics import improvement, improvements, resampling, winning
 from ravi.statistics.resampling import picked
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import wilson
+from ravi.validation import InputError
 
 
 def made(values, seeds=None, errors=None, **more):

@@ -1,5 +1,5 @@
 """The bits of a short run of every learner, each where it first can run: `python -m tests.support.bits SECONDS` prints
-them as JSON, made by Python for so many seconds, as `ravi.compiled.sparing` has it, before anything is compiled.
+them as JSON, made by Python for so many seconds, as `ravi._jit.functions.sparing` has it, before anything is compiled.
 """
 
 import hashlib
@@ -10,7 +10,9 @@ import warnings
 import numpy as np
 
 import ravi
-from ravi import compile_cache, compiled, ids
+from ravi import ids
+from ravi._jit import cache as compile_cache
+from ravi._jit import functions as compiled
 
 WORLDS = ("riverswim/6,discount=0.9", "ensemble/3,6,2,2,discount=0.8", "garnet/5,3,2,discount=0.8")
 STEPS = 60

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from ravi import compile_cache
+from ravi._jit import cache as compile_cache
 
 
 @contextmanager

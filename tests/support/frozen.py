@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import ravi
-from ravi import ids, tree
+from ravi import ids
 from ravi.learners import knows_the_kernel
+from ravi.runtime import tree
 from tests.support.learners import OPTIONS
 
 FILE = Path(__file__).parent.parent / "frozen.json"

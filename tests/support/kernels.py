@@ -14,11 +14,14 @@ from types import SimpleNamespace
 import numpy as np
 from numba import typeof, types
 
-from ravi import compiled_driver, device, ids, teams
-from ravi.compiled import instance
-from ravi.cuda import compiling, cuda_words
-from ravi.walk import room, world_of
-from ravi.worlds import Tabular
+from ravi import ids
+from ravi._jit import teams
+from ravi._jit.cuda import compiling, cuda_words
+from ravi._jit.functions import instance
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import gpu as device
+from ravi.runtime.walk import room, world_of
+from ravi.runtime.world import Tabular
 
 HOPPER = (9, 0)
 

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 import ravi
-from ravi import archive, ids, worlds
-from ravi.checks import InputError
+from ravi import ids
 from ravi.large import running, snapshot
 from ravi.live.agent import Agent
+from ravi.runtime import archive
+from ravi.runtime import world as worlds
+from ravi.validation import InputError
 
 MIXTURE, LINEAR = "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9"
 LARGE = "ravi-ucb+,inner=3,centre=off,span=off,clip=off"

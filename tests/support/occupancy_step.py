@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks, problems
+from ravi import validation
 from ravi.core import MDP, Array
 from ravi.learners.contrib.occupancy_descent import step
 from ravi.planning.bellman import expect
 from ravi.planning.certificates import distributions
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
+from ravi.runtime import problems
 
 
 class Step(NamedTuple):
@@ -26,10 +27,10 @@ class Step(NamedTuple):
 def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = None) -> Step:
     """The step from mu_k = mu^policy, of one policy (X, A) or of a batch (n, X, A); `value` is a guess of V."""
     given = problems.policy(policy, mdp)
-    eta = checks.positive(eta, "eta")
+    eta = validation.positive(eta, "eta")
     batch = distributions(given.reshape(-1, mdp.states, mdp.actions)).copy()
     before = batch.copy()
-    V = np.zeros(batch.shape[:2]) if value is None else checks.finite(value, "value") + np.zeros(batch.shape[:2])
+    V = np.zeros(batch.shape[:2]) if value is None else validation.finite(value, "value") + np.zeros(batch.shape[:2])
     with np.errstate(divide="ignore"):
         log_policy = np.log(batch)
     # Tables that can be written, as a learner's can: both are compiled once.

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound
+from ravi._jit.functions import bound
+from ravi._jit.teams import made
 from ravi.optimism import extended_value_iteration as optimistic
-from ravi.teams import made
 from ravi.theory.kl import kappa
 
 

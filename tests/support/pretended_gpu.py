@@ -1,4 +1,4 @@
-"""A GPU that is this machine: what `ravi.device` does with CuPy and numba-cuda, by NumPy and Numba. Kernels are
+"""A GPU that is this machine: what `ravi.runtime.gpu` does with CuPy and numba-cuda, by NumPy and Numba. Kernels are
 compiled for a CPU, where a team is one thread; arrays there are copies.
 
 Those may be of a type of their own, which as CuPy's takes no array of the host beside it: functions of arrays then do
@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ravi import compiled_driver, device, teams
-from ravi.compiled import compiled, instance
+from ravi._jit import teams
+from ravi._jit.functions import compiled, instance
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import gpu as device
 
 
 class There(np.lib.mixins.NDArrayOperatorsMixin):
@@ -75,7 +77,7 @@ class Kernel:
 
 @cache
 def kernel(registers, threads, *functions):
-    """`ravi.device.kernel`, by the function that a CPU has for it."""
+    """`ravi.runtime.gpu.kernel`, by the function that a CPU has for it."""
     return Kernel(compiled_driver.function_of(*functions))
 
 

@@ -1,4 +1,5 @@
-"""Teams of several threads, played in plain Python: what a GPU makes of the words of `ravi.teams`, thread by thread.
+"""Teams of several threads, played in plain Python: what a GPU makes of the words of `ravi._jit.teams`, thread by
+thread.
 
 Between two meetings (`sync`, or a sum) the threads of a team run one after another, in an order that changes from one
 meeting to the next. A thread that reads what another has yet to write then reads something old; a meeting that not all
@@ -23,14 +24,17 @@ from types import FunctionType
 import numpy as np
 
 import ravi
-from ravi import compiled_driver, ids, teams, tree
-from ravi.contract import spy
+from ravi import ids
+from ravi._jit import teams
 from ravi.estimators import gram, ridge, variance
 from ravi.estimators.variance_weighted import Constants
 from ravi.learners.ravi_ucb import inner_counts
-from ravi.log import Log
-from ravi.walk import room, world_of
-from ravi.worlds import Tabular
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import tree
+from ravi.runtime.log import Log
+from ravi.runtime.walk import room, world_of
+from ravi.runtime.world import Tabular
+from ravi.testing import spy
 
 
 class Diverged(Exception):
@@ -106,7 +110,7 @@ class Lane(teams.Place):
 
 
 class FromTheFront(np.ndarray):
-    """An array as kernels take it, in which no index is counted from the end (`ravi.cuda`)."""
+    """An array as kernels take it, in which no index is counted from the end (`ravi._jit.cuda`)."""
 
     def __getitem__(self, index):
         counted(index)
@@ -242,7 +246,7 @@ def without_sync(function, which):
 
 
 def put(function, code):
-    """Give a plain function this code, and with it all that `ravi.compiled.bound` made of it."""
+    """Give a plain function this code, and with it all that `ravi._jit.functions.bound` made of it."""
     function.__code__ = code
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__name__.startswith(f"{function.__name__}_with_"):

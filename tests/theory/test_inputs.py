@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
 from ravi.theory import constants, elliptical, generic, mixture, per_run, selection, tabular
+from ravi.validation import InputError
 
 GOOD = {
     "horizon": 10.0,

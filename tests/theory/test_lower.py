@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.mdps.ring import ring
 from ravi.planning.evaluation import return_of
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
 from ravi.theory import lower
+from ravi.validation import InputError
 
 
 def policies(mdp, many=40):

@@ -4,8 +4,8 @@ from math import log, sqrt
 
 import pytest
 
-from ravi.checks import InputError
 from ravi.theory import first_useful, generic, mixture, smallest_steps, tabular
+from ravi.validation import InputError
 
 # The first T with bound < T, to two digits. Mixtures: lambda = 1, delta = 1/T; hypercubes have A = 2^{d-1} actions, and
 # B = 1.05 at d = 4, 1 at d = 8. Tabular: delta = 1/T.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.engine import run
+from ravi.runtime.api import run
 from tests.helpers import dense, spy
 from tests.literal.philox import uniform
 

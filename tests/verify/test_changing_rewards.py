@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.learners.ravi_ucb.changing_rewards import changing as on
 from ravi.mdps.changing_rewards import changing, tides
+from ravi.runtime.api import run
 from ravi.theory import changing_rewards as theory
 from ravi.theory import generic, tabular
 from ravi.theory.constants import expected_epochs, kappa
+from ravi.validation import InputError
 from ravi.verify import CHANGING, CLAIMS, verify
 from ravi.verify.audit import audit
 from ravi.verify.changing_rewards import BEST, registry, scene_of

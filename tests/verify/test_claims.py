@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
-import ravi.batches
-from ravi.engine import run
+import ravi.runtime.batches
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
 from ravi.verify import CLAIMS, verify
 from ravi.verify.audit import audit, finish, note
 from ravi.verify.books import Evidence, Worst
@@ -375,15 +375,15 @@ def same(report, other):
 def test_groups_of_seeds_do_not_change_a_report(kind, setting, monkeypatch):
     """With a small cache every seed is run in a group of its own."""
     r = runs(f"{kind}-{setting}")
-    monkeypatch.setattr(ravi.batches, "CACHE", 1)
+    monkeypatch.setattr(ravi.runtime.batches, "CACHE", 1)
     same(verify(r.learner, r.case.mdp, r.case.T, len(r.case.seeds)), r.report)
 
 
 @pytest.mark.parametrize("setting", ["tabular", "mixture"])
 def test_the_stretches_of_an_epoch_do_not_change_a_report(setting, monkeypatch):
     """With room for two steps most epochs come in pieces: visits, bad steps and padding are carried over."""
-    r, room = runs(f"moving-{setting}"), ravi.python_driver.room
-    monkeypatch.setattr(ravi.python_driver, "room", lambda n, length: room(n, 2))
+    r, room = runs(f"moving-{setting}"), ravi.runtime.python.room
+    monkeypatch.setattr(ravi.runtime.python, "room", lambda n, length: room(n, 2))
     same(verify(r.learner, r.case.mdp, r.case.T, len(r.case.seeds)), r.report)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.planning.occupancies import occupancy
+from ravi.runtime.api import run
 from ravi.theory import doubling as theory
+from ravi.validation import InputError
 from ravi.verify import DOUBLING, VARIANTS, doubling, verify
 from ravi.verify.books import Evidence, Worst
 from ravi.verify.report import worst_case

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import Stated
-from ravi.engine import run
 from ravi.estimators.sampled import draw
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.runtime.walk import room
 from ravi.theory import constants, generic, linear, mixture, sampled
+from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
 from ravi.verify import OWN as BY_NAME
 from ravi.verify.sampled import drawn
 from ravi.verify.scene import scene_of
-from ravi.walk import room
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 OWN = [claim.id for claim in KINDS]

@@ -17,16 +17,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ravi import ids, tree
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import Stated
-from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
+from ravi.runtime import tree
+from ravi.runtime.api import run
 from ravi.theory import search, tabular
+from ravi.validation import InputError
 from ravi.verify import CLAIMS, report, verify
 from ravi.verify.audit import audit, finish
 from ravi.verify.books import Evidence

@@ -8,13 +8,13 @@ import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
 from ravi.theory import constants, generic, tabular
 from ravi.theory import unknown_rewards as theory
+from ravi.validation import InputError
 from ravi.verify import UNKNOWN, VARIANTS, verify
 from ravi.verify import unknown_rewards as unknown
 from ravi.verify.books import Evidence

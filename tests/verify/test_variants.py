@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import Learner
-from ravi.engine import run
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.occupancies import occupancy
 from ravi.random import uniform
+from ravi.runtime.api import run
 from ravi.theory import constants, generic, mixture, tabular
+from ravi.validation import InputError
 from ravi.verify import CLAIMS, EVERY, VARIANTS, verify
 from ravi.verify.variants import SHARED
 

@@ -14,10 +14,10 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from ravi import __version__, checks
-from ravi.checks import InputError
+from ravi import __version__, validation
 from ravi.cli import completion, info, learn, play, run, show, suite
 from ravi.cli.common import say
+from ravi.validation import InputError
 
 
 class Commands(TyperGroup):
@@ -90,7 +90,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        say(f"ravi: {checks.shown(error.filename)} is no path: it is too long", error=True)
+        say(f"ravi: {validation.shown(error.filename)} is no path: it is too long", error=True)
         sys.exit(2)
     except MemoryError as error:
         say(f"ravi: {': '.join(filter(None, ['there is not enough memory', str(error)]))}", error=True)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from shlex import quote
 from typing import Any, NamedTuple
 
-from ravi import checks, ids
-from ravi.checks import InputError
+from ravi import ids, validation
 from ravi.core import MDP
 from ravi.live import defaults
 from ravi.live.spaces import kind_of
+from ravi.validation import InputError
 
 PILOT = 2000  # plays of an environment that are timed
 SOLVED = "exact: the optimum and an optimal policy, with a bound on the error"
@@ -67,10 +67,10 @@ RULES = (
 
 def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = None, timed: bool = True) -> Advice:
     """What to do about an MDP (its id, or a file), or a Gymnasium environment (its id), in T = `steps` plays."""
-    T, timed = checks.steps(steps), checks.flag(timed, "timed")
-    checks.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
-    gamma = None if discount is None else checks.probability(discount, "discount")
-    chosen = checks.seeds(seeds)
+    T, timed = validation.steps(steps), validation.flag(timed, "timed")
+    validation.instance(source, str, "source", "the id of an MDP, a file, or the id of an environment")
+    gamma = None if discount is None else validation.probability(discount, "discount")
+    chosen = validation.seeds(seeds)
     if ids.names_an_mdp(source) or ids.is_world(source):
         told = str(seeds) if isinstance(seeds, (str, int)) else ",".join(map(str, chosen))
         return _of_table(source, T, len(chosen), told, gamma, timed)
@@ -94,7 +94,7 @@ def _of_table(source: str, T: int, seeds: int, told: str, gamma: float | None, t
 
 def guarantee_of(learner: str) -> str:
     """What a learner guarantees: the first sentence of what its docstring says of it."""
-    from ravi.cards import card_of
+    from ravi.learners.cards import card_of
 
     stated = card_of(learner.partition(",")[0]).facts["Guarantee"].partition(". ")[0].rstrip(".")
     return stated if ids.learner_options(learner).get("scale", 1) == 1 else f"none; with scale=1, {stated}"
@@ -145,10 +145,10 @@ def _made(source: str) -> Any:
         known = [*MDPS, *ids.WORLDS]
         with suppress(InputError):
             known += environments.imported().registry
-        near = checks.did_you_mean(re.split("[/,]", source)[0], known)
+        near = validation.did_you_mean(re.split("[/,]", source)[0], known)
         if re.search(r":|-v\d+$", source) or not near:
             raise
-        raise InputError(f"there is no MDP, and no environment, {checks.shown(source)}.{near}") from None
+        raise InputError(f"there is no MDP, and no environment, {validation.shown(source)}.{near}") from None
 
 
 def _pilot(world: Any, discount: float) -> float:

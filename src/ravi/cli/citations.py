@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from ravi import __version__
-from ravi.checks import InputError
+from ravi.validation import InputError
 
 TITLE = "ravi: optimistic planning and exploration in infinite-horizon discounted MDPs"
 AUTHOR = "The ravi developers"
@@ -71,9 +71,10 @@ def _paper(learner: str, typed: bool) -> tuple[str, str]:
 
     A module that a folder names is not imported for that.
     """
-    from ravi import foreign, ids
-    from ravi.cards import labelled
+    from ravi import ids
     from ravi.core import Learner
+    from ravi.learners.cards import labelled
+    from ravi.runtime import foreign
 
     own = foreign.name_in(learner)
     if own is not None and not typed:

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ravi.checks import InputError
+from ravi.display.printable import folded, printable, room
 from ravi.display.progress import Progress, telling
-from ravi.printable import folded, printable, room
+from ravi.validation import InputError
 
 SHORT = 20_000  # plays of all seeds, which Python makes in the time that it takes to compile a few functions
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -38,8 +38,9 @@ def typed(*names: str | None) -> None:
     here = os.getcwd()
     for name in names:
         if name is not None and ":" in name:
-            from ravi import foreign, ids
+            from ravi import ids
             from ravi.mdps import environments
+            from ravi.runtime import foreign
 
             module = (ids.code_in(name) or environments.code_in(name) or "").partition(":")[0]
             if all(part.isidentifier() for part in module.split(".")):
@@ -49,7 +50,8 @@ def typed(*names: str | None) -> None:
 
 def an_mdp(name: str, learner: str) -> InputError:
     """The error where an MDP stands for an environment; what is wrong with a file, or with code, comes first."""
-    from ravi import foreign, ids
+    from ravi import ids
+    from ravi.runtime import foreign
 
     world = name
     if ids.is_file(name) or foreign.name_in(name) is not None:

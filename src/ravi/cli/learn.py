@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.checks import InputError
 from ravi.cli import completion
 from ravi.cli.common import (
     JSON,
@@ -24,7 +23,8 @@ from ravi.cli.common import (
     stopped_early,
     typed,
 )
-from ravi.printable import counted
+from ravi.display.printable import counted
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.estimates import Estimate
@@ -132,8 +132,8 @@ def learn(
 
     The environment's time limit is removed, since the discount sets the horizon.
     """
-    from ravi import archive, checks, ids
-    from ravi.compiled import sparing
+    from ravi import ids, validation
+    from ravi._jit.functions import sparing
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
@@ -141,14 +141,15 @@ def learn(
     from ravi.live.spaces import levels_in_words
     from ravi.live.warm_up import words_of
     from ravi.mdps.from_gymnasium import TERMINATIONS
+    from ravi.runtime import archive
 
-    T, given = checks.steps(steps), options(option)
+    T, given = validation.steps(steps), options(option)
     if policy is not None:
-        checks.one_of(policy, POLICIES, "--policy")
+        validation.one_of(policy, POLICIES, "--policy")
     if discount is not None:
-        checks.probability(discount, "--discount")
-    checks.one_of(termination, TERMINATIONS, "--termination")
-    checks.one_of(rewards, MODES, "--rewards")
+        validation.probability(discount, "--discount")
+    validation.one_of(termination, TERMINATIONS, "--termination")
+    validation.one_of(rewards, MODES, "--rewards")
     typed(env, learner)
     if learner is not None:
         ids.given_options(learner)
@@ -227,7 +228,7 @@ def _grid(
     """
     import numpy as np
 
-    from ravi import checks
+    from ravi import validation
     from ravi.live.grid import Grid
 
     space = world.observation_space
@@ -245,10 +246,10 @@ def _grid(
     if not box:
         raise InputError(f"--bins is for a continuous observation space, and this is {space}")
     size = int(np.prod(space.shape))
-    cells = _numbers(bins, "--bins", size, lambda part, name: checks.whole(part, name))
+    cells = _numbers(bins, "--bins", size, lambda part, name: validation.whole(part, name))
     ends = {}
     for name, given, own in (("--low", low, space.low), ("--high", high, space.high)):
-        ends[name] = own.ravel().tolist() if given is None else _numbers(given, name, size, checks.number)
+        ends[name] = own.ravel().tolist() if given is None else _numbers(given, name, size, validation.number)
         for i, end in enumerate(ends[name]):
             if not np.isfinite(end):
                 raise InputError(f"coordinate {i} of {space} has no end: give {name}")
@@ -260,13 +261,13 @@ def _reward_range(
     world: Any, learner: str | None, termination: str, rewards: str, given: tuple[float, float] | None
 ) -> tuple[tuple[float, float] | None, str]:
     """The least and the largest reward, where they are given or must be, and how they are known."""
-    from ravi import checks
+    from ravi import validation
     from ravi.live import defaults
 
     if given is not None:
         if rewards == "known":
             raise InputError("--reward-range and --rewards known do not go together: a table has the range too")
-        low, high = (checks.number(end, "--reward-range") for end in given)
+        low, high = (validation.number(end, "--reward-range") for end in given)
         if not low < high:
             raise InputError(f"--reward-range is {low:g} {high:g}; the least reward comes first")
         if termination == "absorb" and not low <= 0 <= high:

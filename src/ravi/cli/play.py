@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.checks import InputError
 from ravi.cli.common import ALLOW_CODE, JSON, OPTION, SEED, options, progress_bar, say, say_json, typed
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.policies import Play, Policy
@@ -41,11 +41,11 @@ def evaluate(
     as_json: JSON = False,
 ) -> None:
     """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
-    from ravi import checks, ids
+    from ravi import ids, validation
     from ravi.live.policies import Policy, evaluate
 
     typed(env)
-    kept, n = Policy.load(policy), checks.whole(cycles, "--cycles")
+    kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
         if option:
@@ -80,17 +80,17 @@ def play(
     as_json: JSON = False,
 ) -> None:
     """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
-    from ravi import checks
+    from ravi import validation
     from ravi.live.policies import Policy, play
 
     typed(env)
-    kept, n = Policy.load(policy), checks.whole(cycles, "--cycles")
+    kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     if render is not None and as_json:
         raise InputError("--render and --json do not go together")
     if episodes is not None or video is not None:
         if cycles != "1" or termination is not None:
             raise InputError("--cycles and --termination are for cycles; an episode ends as the environment ends it")
-        number = checks.whole(episodes or "1", "--episodes")
+        number = validation.whole(episodes or "1", "--episodes")
         given: dict[str, Any] = {"options": options(option), "seed": seed, "allow_code": allow_code}
         with _rendered(render or "rgb_array"):
             played = kept.play(env, number, render=render, video=video, **given)

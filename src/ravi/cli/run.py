@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.checks import InputError
 from ravi.cli import completion
 from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.importers.imported import Imported
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 MDP = Annotated[
     str,
@@ -54,12 +54,14 @@ def run(
 
     For a suite of runs use ravi suite run; ravi run SUITE is the same.
     """
-    from ravi import archive, checks, engine, ids
-    from ravi.compiled import effort, sparing
-    from ravi.runs import Run
-    from ravi.worlds import Tabular, world_named
+    from ravi import ids, validation
+    from ravi._jit.functions import effort, sparing
+    from ravi.runtime import api as engine
+    from ravi.runtime import archive
+    from ravi.runtime.result import Run
+    from ravi.runtime.world import Tabular, world_named
 
-    T, chosen = checks.steps(steps), checks.seeds(seeds, "--seeds")
+    T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
     typed(mdp, learner)
     model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
     world = world_named(mdp if model is None else model.mdp)
@@ -125,7 +127,7 @@ def solve(
     import time
 
     from ravi import ids
-    from ravi.compiled import effort, sparing
+    from ravi._jit.functions import effort, sparing
     from ravi.planning.solver import solve
 
     typed(mdp)
@@ -191,7 +193,8 @@ def verify(
 
     Exit status 0 if all that are measured hold, 1 if one is violated, 2 if none is measured.
     """
-    from ravi import archive, checks
+    from ravi import validation
+    from ravi.runtime import archive
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
     typed(mdp, learner)
@@ -214,11 +217,11 @@ def verify(
     if mdp is None and not ours:
         more = "" if variants else ", or --variants"
         raise InputError(f"{', '.join(chosen)} is about none of these runs: name an MDP and a learner{more}")
-    cases = ours if mdp is None else [(mdp, learner, checks.steps("2e4" if steps is None else steps))]
+    cases = ours if mdp is None else [(mdp, learner, validation.steps("2e4" if steps is None else steps))]
     reports = []
     for world, agent, length in cases:
         with progress_bar(f"verifying {agent} on {world}") as progress:
-            keys = checks.seeds(seeds, "--seeds")
+            keys = validation.seeds(seeds, "--seeds")
             reports.append(verify(agent, world, length, keys, only=chosen, progress=progress))
         last = reports[-1]
         if variants:
@@ -256,7 +259,7 @@ def _uniform(world: Any, model: Imported | None) -> float:
     """The return of the policy that is uniform over the actions that a state has; a model says where they are fewer."""
     import numpy as np
 
-    from ravi.compiled import sparing
+    from ravi._jit.functions import sparing
     from ravi.planning.evaluation import return_of
 
     own = np.ones(world.rewards.shape) if model is None else model.stands_for == np.arange(world.actions)

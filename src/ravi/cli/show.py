@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ravi.checks import InputError
 from ravi.cli.common import say
-from ravi.extras import needed
-from ravi.printable import room
+from ravi.display.printable import room
+from ravi.runtime.extras import needed
+from ravi.validation import InputError
 
 FOLDER = Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")]
 
@@ -43,7 +43,7 @@ def figures(
     workers: Annotated[int | None, typer.Option(help="The number of processes; by default one per core.")] = None,
 ) -> None:
     """Draw figures of a folder of results or of a run, sized for a two-column paper, and an index page."""
-    from ravi import checks
+    from ravi import validation
     from ravi.display.style import library
     from ravi.machine import cores
 
@@ -56,7 +56,7 @@ def figures(
     if out is None and into.is_symlink():
         raise InputError(f"{into} is a link to {into.readlink()}: name the folder that is meant (--out)")
     chosen = None if kinds is None else [name.strip() for name in kinds.split(",")]
-    many = cores() if workers is None else checks.whole(workers, "--workers")
+    many = cores() if workers is None else validation.whole(workers, "--workers")
     written = []
     for path in each_written(folder, into, [name.strip() for name in formats.split(",")], chosen, workers=many):
         written.append(path)
@@ -76,12 +76,13 @@ def table(
     out: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
 ) -> None:
     """Print a table of regret, learner x MDP, with intervals; the best and its ties are marked."""
-    from ravi import archive, checks
+    from ravi import validation
     from ravi.lab.experiments.results import results
     from ravi.lab.report.tables import table
+    from ravi.runtime import archive
 
-    T = None if steps is None else checks.steps(steps)
-    checks.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
+    T = None if steps is None else validation.steps(steps)
+    validation.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
     made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
     if out is None:
         say((made.text(room()) if form == "text" else getattr(made, form)()).rstrip("\n"), whole=True)

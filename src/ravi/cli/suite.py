@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.checks import InputError
 from ravi.cli import completion
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
-from ravi.extras import needed
-from ravi.printable import columns, counted, printable, room
+from ravi.display.printable import columns, counted, printable, room
+from ravi.runtime.extras import needed
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.driver import Status
@@ -39,12 +39,12 @@ def demo(
     seeds: Annotated[int, typer.Option(help="The number of seeds.")] = 32,
 ) -> None:
     """Compare RAVI-UCB, tabular and mixture, with other learners on RiverSwim: a table, a figure and a page."""
-    from ravi import checks
+    from ravi import validation
     from ravi.lab import demo
     from ravi.lab.experiments.runner import status_bar
 
     with status_bar(None, "demo", patience=0) as show:
-        say(demo.demo(out, checks.steps(steps), checks.whole(seeds, "seeds"), show))
+        say(demo.demo(out, validation.steps(steps), validation.whole(seeds, "seeds"), show))
 
 
 def run(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array
 
 SUCCESSOR_LANE = 8  # `draw` may use the numbers of step t from this one on
@@ -50,22 +50,22 @@ class ContinuousProblem:
     name: str = "continuous"
 
     def __post_init__(self) -> None:
-        low, high = (np.atleast_1d(checks.finite(getattr(self, end), end)).astype(float) for end in ("low", "high"))
-        checks.shaped(high, low.shape, "high", "(D,), as low is")
+        low, high = (np.atleast_1d(validation.finite(getattr(self, end), end)).astype(float) for end in ("low", "high"))
+        validation.shaped(high, low.shape, "high", "(D,), as low is")
         if not (low < high).all():
-            (c,) = checks.first(~(low < high))
-            raise checks.InputError(f"low[{c}] is {low[c]:g}, but high[{c}] is {high[c]:g}")
+            (c,) = validation.first(~(low < high))
+            raise validation.InputError(f"low[{c}] is {low[c]:g}, but high[{c}] is {high[c]:g}")
         periodic = tuple(bool(one) for one in self.periodic) or (False,) * low.size
         if len(periodic) != low.size:
-            raise checks.InputError(f"periodic has {len(periodic)} entries, but the box has {low.size} axes")
+            raise validation.InputError(f"periodic has {len(periodic)} entries, but the box has {low.size} axes")
         values = {
             "low": low,
             "high": high,
             "periodic": periodic,
-            "actions": checks.whole(self.actions, "actions"),
-            "simulators": checks.whole(self.simulators, "simulators"),
-            "discount": checks.probability(self.discount, "discount"),
-            "constants": np.array(np.atleast_1d(checks.finite(self.constants, "constants")), float),
+            "actions": validation.whole(self.actions, "actions"),
+            "simulators": validation.whole(self.simulators, "simulators"),
+            "discount": validation.probability(self.discount, "discount"),
+            "constants": np.array(np.atleast_1d(validation.finite(self.constants, "constants")), float),
         }
         for field, value in values.items():
             object.__setattr__(self, field, value)
@@ -112,7 +112,7 @@ class ContinuousMDP:
     parameter: Array  # theta   (d,)
 
     def __post_init__(self) -> None:
-        theta = checks.distribution(self.parameter, self.problem.dimension, "parameter")
+        theta = validation.distribution(self.parameter, self.problem.dimension, "parameter")
         object.__setattr__(self, "parameter", theta)
 
 

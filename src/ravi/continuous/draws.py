@@ -5,7 +5,7 @@ Rejection takes as many lanes as it needs: each function gives the next free lan
 
 import math
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.random import uniform
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.continuous import quadrature
 from ravi.continuous.core import ContinuousMDP
 from ravi.continuous.quadrature import Grid
@@ -63,7 +63,7 @@ def extended(ref: Reference, V: Array, x: Any) -> Array:
 def value_of(ref: Reference, policy: Array, guess: Array | None = None) -> Array:
     """V^pi at the nodes   (m,)."""
     gamma, (m, A) = ref.mdp.problem.discount, ref.rewards.shape
-    checks.shaped(np.asarray(policy), (m, A), "policy", "(m, A)")
+    validation.shaped(np.asarray(policy), (m, A), "policy", "(m, A)")
     r = (policy * ref.rewards).sum(-1)
     P = np.einsum("ja,jal->jl", policy, ref.transitions, optimize=False)
     if m <= DIRECT:

@@ -39,19 +39,20 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, core, tree
-from ravi.compiled import compiled
+from ravi import core, validation
+from ravi._jit.functions import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.core import BEGIN_LANE, SUCCESSOR_LANE, ContinuousProblem
 from ravi.continuous.planner import NONE, Planner, Rule, State, at_state, node_rows, planner_at, share_of, stored
 from ravi.continuous.quadrature import Grid
 from ravi.core import Array
 from ravi.random import block
-from ravi.ranges import Facts, check
-from ravi.runs import Run
+from ravi.runtime import tree
+from ravi.runtime.ranges import Facts, check
+from ravi.runtime.result import Run
+from ravi.runtime.walk import draw, find
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
-from ravi.walk import draw, find
 
 
 def ravi_ucb(
@@ -66,16 +67,16 @@ def ravi_ucb(
     Cost: A d m + p A d (m + d) per step, p the epochs so far; m A d m per plan; T / H plans; in all
     about T^2 A d (m + d) / (2 H).
     """
-    T = checks.steps(steps)
-    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    T = validation.steps(steps)
+    delta, lam = validation.delta(delta, T), validation.positive(regularization, "regularization")
     H, d = problem.horizon, problem.dimension
     B = sqrt(d)  # the larger of B_theta = 1 and B_phi
     beta = constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
-    eta = checks.step_size(eta, step_scale, constants.eta(H, problem.actions, T))
+    eta = validation.step_size(eta, step_scale, constants.eta(H, problem.actions, T))
     rule = Rule(
         "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid), eta, 1, beta,
-        checks.nonnegative(scale, "scale"), H, delta, lam, B,
-        checks.nonnegative(misspecification, "misspecification"), T,
+        validation.nonnegative(scale, "scale"), H, delta, lam, B,
+        validation.nonnegative(misspecification, "misspecification"), T,
         fresh=False, centre=False, span=False, clip=False, gamma=False,
     )  # fmt: skip
     return _learner(rule)
@@ -96,18 +97,18 @@ def ravi_ucb_plus(
     Cost: A d m + p A d (m + d) per step, p the backups so far; M m A d m per plan; T / H plans; in
     all about M T^2 A d (m + d) / (2 H).
     """
-    T = checks.steps(steps)
-    delta, lam = checks.delta(delta, T), checks.positive(regularization, "regularization")
+    T = validation.steps(steps)
+    delta, lam = validation.delta(delta, T), validation.positive(regularization, "regularization")
     gamma, H, A, d = problem.discount, problem.horizon, problem.actions, problem.dimension
-    M = constants.inner_steps(H) if inner is None else checks.whole(inner, "inner")
+    M = constants.inner_steps(H) if inner is None else validation.whole(inner, "inner")
     size = 2 * sqrt(d)  # ||phi_U|| at most, as in `ravi_ucb_plus.linear_mixture`
     beta = sqrt(d * log(1 + T * size**2 / (lam * d)) + 2 * log(1 / delta)) + sqrt(lam)
     S = mixture.clipped_bonus_sum(H, d, T, gamma * H / 2 * beta, bound=size / H, regularization=lam)
-    eta = checks.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
+    eta = validation.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
     rule = Rule(
         "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid), eta, M, math.nan,
-        checks.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
-        checks.nonnegative(misspecification, "misspecification"), T,
+        validation.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
+        validation.nonnegative(misspecification, "misspecification"), T,
         fresh=True, centre=True, span=True, clip=True, gamma=True,
     )  # fmt: skip
     return _learner(rule)
@@ -137,29 +138,29 @@ def sound(s: State, held: Any, begun: Any, facts: Facts, name: str) -> None:
     rooms = [np.array([len(one) for one in part.parts]) for part in s.records]
     even = (rooms[0] == s.V.shape[1] * rooms[1]).all() and all((room == rooms[1]).all() for room in rooms[2:])
     if not (even and (s.filled <= rooms[1]).all()):
-        raise checks.InputError("batch.state.records: their rooms do not agree")
+        raise validation.InputError("batch.state.records: their rooms do not agree")
     flat, first = (tree.mapped(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, begun))
     check(flat, first, facts, name)
 
 
 def planner_of(run: Run, learner: core.Learner, row: int = 0) -> Planner:
     """What seed `row` of a run on continuous states knows; `learner` is the one that it was made with."""
-    checks.instance(run, Run, "run", "a run on continuous states")
+    validation.instance(run, Run, "run", "a run on continuous states")
     if run.world != "continuous" or not isinstance(learner.parts, Rule):
-        raise checks.InputError(f"{run.learner} on {run.mdp} with {learner.name} is no run on continuous states")
+        raise validation.InputError(f"{run.learner} on {run.mdp} with {learner.name} is no run on continuous states")
     state, of = run.state, learner.parts.problem
     if isinstance(state, dict):
         begun = learner.init(np.array(run.seeds, np.uint64))
         state = tree.fill(begun, state)
         facts = Facts(1, of.actions, of.horizon, run.steps, run.plays, run.plays, run.steps)
         sound(state, state, begun, facts, "batch.state")
-    return planner_at(learner.parts, state, checks.whole(row, "row", 0, len(run.seeds) - 1))
+    return planner_at(learner.parts, state, validation.whole(row, "row", 0, len(run.seeds) - 1))
 
 
 def walk(
     rule: Rule, theta: Array, s: State, walkers: Any, path: core.Path, over: Array, until: Any, T: int
 ) -> tuple[int, int]:
-    """An epoch of every seed that is not over, as `ravi.walk.walk` does it; rewards are summed in the state."""
+    """An epoch of every seed that is not over, as `ravi.runtime.walk.walk` does it; rewards are summed in the state."""
     problem = rule.problem
     functions, numbers = problem.functions, (problem.discount, problem.horizon, share_of(rule))
     path.length[:], ended = 0, 0

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, ranges
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.core import ContinuousProblem
 from ravi.continuous.quadrature import Grid, row
@@ -23,8 +23,9 @@ from ravi.estimators.ridge import invert_root
 from ravi.optimism.bonuses import confidence_term, log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
-from ravi.ranges import Fixed, LogPolicy, Number, Plays, Policy, Positive, Range, Whole
-from ravi.tree import Ragged
+from ravi.runtime import ranges
+from ravi.runtime.ranges import Fixed, LogPolicy, Number, Plays, Policy, Positive, Range, Whole
+from ravi.runtime.tree import Ragged
 
 NONE = np.zeros(0)  # for what a planner that does not plan does not need
 
@@ -220,7 +221,9 @@ class Planner:
         """An epoch whose first step is t."""
         how, chosen = self.learner, 0
         if not invert_root(self.covariance, self.root):
-            raise checks.InputError(f"{how.problem.name}: Lambda is no longer positive definite to working precision")
+            raise validation.InputError(
+                f"{how.problem.name}: Lambda is no longer positive definite to working precision"
+            )
         if how.inner > 1:
             chosen = int(how.inner * uniform(self.key, t, PICK))
         for j in range(how.inner):

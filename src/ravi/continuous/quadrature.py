@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
 from ravi.core import Array
 
@@ -36,9 +36,9 @@ class Grid(NamedTuple):
 
 def grid(problem: ContinuousProblem, *sizes: int) -> Grid:
     """A tensor grid with this many points on each axis; one number serves for all."""
-    counts = [checks.whole(one, "sizes") for one in sizes]
+    counts = [validation.whole(one, "sizes") for one in sizes]
     if len(counts) not in (1, problem.axes):
-        raise checks.InputError(f"sizes are {len(counts)}, but {problem.name} has {problem.axes} axes")
+        raise validation.InputError(f"sizes are {len(counts)}, but {problem.name} has {problem.axes} axes")
     counts = counts * problem.axes if len(counts) == 1 else counts
     points, weights = [], []
     for m, low, high, around in zip(counts, problem.low, problem.high, problem.periodic, strict=True):
@@ -56,14 +56,14 @@ def grid(problem: ContinuousProblem, *sizes: int) -> Grid:
 
 def states(problem: ContinuousProblem, x: Any) -> Array:
     """States as an array (N, D), in the box."""
-    at = checks.finite(x, "x").astype(float)
+    at = validation.finite(x, "x").astype(float)
     at = at.reshape(-1, 1) if problem.axes == 1 and at.ndim < 2 else np.atleast_2d(at)
     if at.ndim != 2 or at.shape[1] != problem.axes:
-        raise checks.InputError(f"x has shape {at.shape}, not (N, {problem.axes})")
+        raise validation.InputError(f"x has shape {at.shape}, not (N, {problem.axes})")
     outside = (at < problem.low) | (at > problem.high)
     if outside.any():
-        index = checks.first(outside)
-        raise checks.InputError(f"{checks.at('x', index)} is {at[index]:g}, outside the box")
+        index = validation.first(outside)
+        raise validation.InputError(f"{validation.at('x', index)} is {at[index]:g}, outside the box")
     return np.ascontiguousarray(at)
 
 
@@ -77,7 +77,7 @@ def rows(problem: ContinuousProblem, on: Grid, x: Any) -> tuple[Array, float]:
 
 def checked(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) -> float:
     """The largest |Z - 1| at the nodes and at PROBES other states; an error where it exceeds the tolerance."""
-    tolerance = checks.positive(tolerance, "tolerance")
+    tolerance = validation.positive(tolerance, "tolerance")
     u = np.random.Philox(key=0).random_raw(PROBES * problem.axes) * 2.0**-64
     probes = problem.low + (problem.high - problem.low) * u.reshape(PROBES, problem.axes)
     worst = 0.0
@@ -89,7 +89,7 @@ def checked(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) 
 def resolved(problem: ContinuousProblem, on: Grid, worst: float, tolerance: float) -> float:
     """`worst`, the largest |Z - 1|; an error where it exceeds the tolerance."""
     if not worst <= tolerance:
-        raise checks.InputError(
+        raise validation.InputError(
             f"{problem.name}: on {' x '.join(map(str, on.shape))} nodes a density integrates to 1 only within "
             f"{worst:.2g}, not {tolerance:g}: take more nodes"
         )
@@ -110,7 +110,7 @@ def rewards(problem: ContinuousProblem, x: Any) -> Array:
     """r   (N, A)."""
     at = states(problem, x)
     r = _rewards(problem.functions.reward, problem.constants, at, problem.actions)
-    return checks.between(checks.finite(r, "rewards"), 0, 1, "rewards")
+    return validation.between(validation.finite(r, "rewards"), 0, 1, "rewards")
 
 
 def initial(problem: ContinuousProblem, on: Grid) -> tuple[Array, float]:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, ids, memory, python_driver, tree
-from ravi.compiled import compiled
+from ravi import ids, validation
+from ravi._jit.functions import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.beta import level
 from ravi.continuous.core import BEGIN_LANE, ContinuousMDP
@@ -23,14 +23,16 @@ from ravi.continuous.planner import NONE, Planner, Rule, backed_up_all, planner_
 from ravi.continuous.quadrature import Grid
 from ravi.continuous.swing_up import pendulum
 from ravi.core import Array, Learner, Measure, Path
-from ravi.curve import grid as times_of
-from ravi.log import Log
+from ravi.measures.curve import grid as times_of
 from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
-from ravi.python_driver import Batch, Task
-from ravi.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
-from ravi.runs import Options, Run
-from ravi.worlds import COPIES, Scores, to_run
+from ravi.runtime import memory, tree
+from ravi.runtime import python as python_driver
+from ravi.runtime.log import Log
+from ravi.runtime.python import Batch, Task
+from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
+from ravi.runtime.result import Options, Run
+from ravi.runtime.world import COPIES, Scores, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -44,7 +46,7 @@ class Walkers(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A continuous MDP, as `ravi.engine` runs learners in it."""
+    """A continuous MDP, as `ravi.runtime.api` runs learners in it."""
 
     mdp: ContinuousMDP
     grid: Grid | None = None  # the nodes of learners that are named by their ids
@@ -84,28 +86,30 @@ class Box(NamedTuple):
     def learner(self, given: Learner | str, steps: int) -> Learner:
         if isinstance(given, str):
             if self.grid is None:
-                raise checks.InputError(
+                raise validation.InputError(
                     f"learner is {given!r}: without nodes it is made by ravi.continuous, not by its id"
                 )
             given = ids.built(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
-        made: Learner = checks.instance(
+        made: Learner = validation.instance(
             given, Learner, "learner", "an id such as 'ravi-ucb+,inner=2', or a ravi.Learner"
         )
         rule: Any = made.parts
         if not isinstance(rule, Rule):
-            raise checks.InputError(
+            raise validation.InputError(
                 f"{made.name} is a learner of tables: on continuous states ravi.continuous makes one"
             )
         if rule.problem is not self.mdp.problem:
-            raise checks.InputError(f"{made.name} was made for another problem than {self.name}")
+            raise validation.InputError(f"{made.name} was made for another problem than {self.name}")
         if rule.steps != steps:
-            raise checks.InputError(f"{made.name} was made for steps={rule.steps}, not {steps}")
+            raise validation.InputError(f"{made.name} was made for steps={rule.steps}, not {steps}")
         return made
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         if options["record"] or options["pad"]:
             what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
-            raise checks.InputError(f"{what}: on continuous states the regret and what is earned are recorded, up to T")
+            raise validation.InputError(
+                f"{what}: on continuous states the regret and what is earned are recorded, up to T"
+            )
         assert isinstance(learner.parts, Rule)
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
@@ -128,7 +132,9 @@ class Box(NamedTuple):
         sound(batch.state, batch, begun, facts, "batch")
         outside = (x < problem.low) | (x > problem.high)
         if outside.any():
-            raise checks.InputError(f"{checks.at('batch.walkers.state', checks.first(outside))} is outside of the box")
+            raise validation.InputError(
+                f"{validation.at('batch.walkers.state', validation.first(outside))} is outside of the box"
+            )
 
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)
@@ -144,8 +150,8 @@ def box(mdp: ContinuousMDP, *, nodes: int | None = None, scored: Reference | int
     on = None if nodes is None else quadrature.grid(mdp.problem, nodes)
     ref = reference(mdp, scored) if isinstance(scored, int) else scored
     if ref is not None and ref.mdp.problem is not mdp.problem:
-        raise checks.InputError("scored is a reference of another problem")
-    return Box(mdp, on, ref, checks.whole(every, "every"))
+        raise validation.InputError("scored is a reference of another problem")
+    return Box(mdp, on, ref, validation.whole(every, "every"))
 
 
 def level_box(nodes: int = 32, scored: int = 64, *, every: int = 1) -> Box:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.continuous import draws
 from ravi.continuous.core import ContinuousMDP, ContinuousProblem
 from ravi.core import Array

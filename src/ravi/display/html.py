@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi.printable import printable
+from ravi.display.printable import printable
 
 if TYPE_CHECKING:
     from ravi.core import Floats, Problem
     from ravi.live.policies import Policy
     from ravi.planning.solver import Solution
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 LINES = 12  # of a table, at most: what is left out is said
 COLUMNS = 8  # actions that have a column of their own, at most

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, library, panels, styled
+from ravi.validation import InputError
 
 LEFT, RIGHT = (-1.0, 0.0), (1.0, 0.0)
 UP, DOWN = (0.0, 1.0), (0.0, -1.0)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.display.maps import Layout, layout, map_figure
 from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, library, line, look, panels, styled
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.core import MDP, Floats
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 FEW = 30  # states of a graph, at most: more are drawn as a map
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
-from ravi.checks import InputError, shown
-from ravi.printable import printable
+from ravi.display.printable import printable
+from ravi.validation import InputError, shown
 
 Progress: TypeAlias = Callable[[int, int], None]  # how much is done, how much there is
 Draw: TypeAlias = Callable[[int, int | None, str], None]  # done, in all (None while that is not known), in words
@@ -49,7 +49,7 @@ def bar(progress: bool | None, label: str, patience: float = PATIENCE) -> Iterat
     if progress is False or (progress is None and not watched()):
         yield None
         return
-    from ravi.compiled import effort
+    from ravi._jit.functions import effort
 
     began, drawn, draw = time.monotonic(), 0.0, None
     far: tuple[int, int | None] = 0, None

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import archive
-from ravi.checks import InputError, must_be
-from ravi.extras import install
+from ravi.runtime import archive
+from ravi.runtime.extras import install
+from ravi.validation import InputError, must_be
 
 SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
 FORMATS = ("pdf", "svg", "png")

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Path
 from ravi.estimators.gram import Gram, add_feature, growth, indefinite
 from ravi.estimators.ridge import invert_root

@@ -15,9 +15,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.ranges import Count, Range
+from ravi.runtime.ranges import Count, Range
 
 VISITS = Range(
     lambda N, f, begun, held: begun + held.moves.sum(-1) == N, "the number of moves that were counted from the pair"

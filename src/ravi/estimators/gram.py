@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, sync
 from ravi.core import Array, Walk, Walkers
-from ravi.ranges import Number, NumberOrNone
-from ravi.teams import each, sync
-from ravi.walk import walking
+from ravi.runtime.ranges import Number, NumberOrNone
+from ravi.runtime.walk import walking
+from ravi.validation import InputError
 
 DOUBLED = math.log(2.0) + 1e-10  # more than doubled, whatever the rounding: one-hot features double exactly, often
 

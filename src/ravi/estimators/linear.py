@@ -12,7 +12,7 @@ Every MDP is linear with phi(x, a) = e_{x,a}, d = X A: where a problem has no fe
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Estimator, Path, Problem
 from ravi.estimators.gram import Gram, gram, renew
 

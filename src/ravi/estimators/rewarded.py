@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Data, Embedding, Estimator, Path
 from ravi.random import REWARD, uniform
-from ravi.ranges import Count, Fixed, Positive
+from ravi.runtime.ranges import Count, Fixed, Positive
 
 KINDS = ("bernoulli", "deterministic")
 

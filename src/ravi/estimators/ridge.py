@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import along, each, first, like, over_seeds, product, squared, strips, sync, team
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.ranges import Number
-from ravi.teams import along, each, first, like, over_seeds, product, squared, strips, sync, team
+from ravi.runtime.ranges import Number
+from ravi.validation import InputError
 
 CHUNK = 32  # steps whose features are found together
 

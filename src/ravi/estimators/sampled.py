@@ -44,13 +44,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import beside, first, over_seeds
 from ravi.core import Array, Data, Estimator, Path, Problem
 from ravi.estimators.ridge import Regression, ridge
 from ravi.mdps.draws import uniforms
-from ravi.ranges import Number, Positive
-from ravi.teams import beside, first, over_seeds
+from ravi.runtime.ranges import Number, Positive
 
 
 class Draws(NamedTuple):
@@ -83,16 +83,16 @@ def draw(
 ) -> Draws:
     """m = `samples` successors of each pair. proposal: weights (X, A, B), positive where psi is not 0."""
     if problem.features is None:
-        raise checks.InputError(f"{problem.name} has no features: sampled regression needs a linear mixture MDP")
+        raise validation.InputError(f"{problem.name} has no features: sampled regression needs a linear mixture MDP")
     assert problem.feature_bound is not None
     X, A, B = problem.successors.shape
-    m = checks.whole(samples, "samples")
+    m = validation.whole(samples, "samples")
     psi = np.asarray(problem.features).reshape(X * A, B, -1)
     size = np.abs(psi).sum(-1)  # (X A, B)
-    q = size if proposal is None else checks.finite(proposal, "proposal").reshape(X * A, B)
+    q = size if proposal is None else validation.finite(proposal, "proposal").reshape(X * A, B)
     if (q < 0).any() or (q[size > 0] <= 0).any():
         pair = np.nonzero((q < 0).any(-1) | ((q <= 0) & (size > 0)).any(-1))[0][0]
-        raise checks.InputError(f"proposal of pair {divmod(int(pair), A)} is not positive where psi is not 0")
+        raise validation.InputError(f"proposal of pair {divmod(int(pair), A)} is not positive where psi is not 0")
     weights = _weights(np.ascontiguousarray(q), size > 0, uniforms(seed)(X * A, m))
     kept = np.argsort(weights == 0, axis=-1, kind="stable")[:, : min(m, B)]  # the drawn ones, then others
     kept.sort(axis=-1)

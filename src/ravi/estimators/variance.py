@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, like, over_seeds, sync, team
+from ravi._jit.teams import first as first_thread
 from ravi.core import Array, Bonus, Estimator, Path, Problem
 from ravi.estimators.centred import Standard
 from ravi.estimators.gram import add_feature, indefinite
 from ravi.estimators.ridge import Regression, ridge, root_of
 from ravi.estimators.variance_weighted import Constants, deviation, radii
-from ravi.ranges import Number, Plays
-from ravi.teams import each, like, over_seeds, sync, team
-from ravi.teams import first as first_thread
+from ravi.runtime.ranges import Number, Plays
+from ravi.validation import InputError
 
 
 class Variances(NamedTuple):

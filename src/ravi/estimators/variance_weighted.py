@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import first, like, over_seeds
 from ravi.core import Array, Walk, Walkers
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth
-from ravi.teams import first, like, over_seeds
-from ravi.walk import walking
+from ravi.runtime.walk import walking
 
 
 class Constants(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Imported, arrays, imported
+from ravi.validation import InputError
 
 PLAYED = 20  # episodes that are held against the table
 LONGEST = 10_000  # steps of one
@@ -31,13 +31,13 @@ def bsuite(
         raise InputError(f"{environment.__name__} is a class, not an environment: {environment.__name__}() is one")
     needs = [need for need in ("reset", "step", "action_spec") if not hasattr(environment, need)]
     if needs:
-        raise InputError(f"{checks.shown(environment)} is no environment of dm_env: it has no {', '.join(needs)}")
+        raise InputError(f"{validation.shown(environment)} is no environment of dm_env: it has no {', '.join(needs)}")
     world, called = deepcopy(environment), name or type(environment).__name__
     A = _actions(world, called)
     found: dict[bytes, int] = {}
     waiting: list[tuple[Any, bytes]] = []
     firsts = []
-    for _ in range(checks.whole(resets, "resets")):
+    for _ in range(validation.whole(resets, "resets")):
         seen = _known(world.reset().observation, called)
         firsts.append(found.setdefault(seen, len(found)))
         if firsts[-1] == len(waiting):
@@ -68,15 +68,15 @@ def bsuite(
 def _actions(world: Any, called: str) -> int:
     spec = world.action_spec()
     if not hasattr(spec, "num_values"):
-        raise InputError(f"{called} has the actions {checks.shown(spec)}, without num_values: not 0 to A - 1")
-    return checks.whole(spec.num_values, "num_values of the actions")
+        raise InputError(f"{called} has the actions {validation.shown(spec)}, without num_values: not 0 to A - 1")
+    return validation.whole(spec.num_values, "num_values of the actions")
 
 
 def _stepped(world: Any, a: int, called: str) -> tuple[bytes | None, float]:
     """What a step leads to, None where it is the last, and what it earns."""
     step = world.step(a)
     own, last = getattr(step, "discount", None), bool(step.last())
-    if own is not None and checks.number(own, f"the discount of a step of {called}") != (0 if last else 1):
+    if own is not None and validation.number(own, f"the discount of a step of {called}") != (0 if last else 1):
         read = (
             "it cuts the episode. A last step of discount 0 is read, as an end: take the environment without its limit"
             if last
@@ -87,7 +87,7 @@ def _stepped(world: Any, a: int, called: str) -> tuple[bytes | None, float]:
 
 
 def _known(observation: Any, called: str) -> bytes:
-    array = checks.array(observation, f"the observation of {called}")
+    array = validation.array(observation, f"the observation of {called}")
     return repr((array.shape, array.dtype.str)).encode() + array.tobytes()
 
 

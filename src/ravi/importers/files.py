@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Imported
 from ravi.importers.pomdp import pomdp
 from ravi.importers.prism import prism
 from ravi.importers.table import table
+from ravi.validation import InputError
 
 ENDINGS = {".tra": prism, ".csv": table, ".mdp": pomdp, ".pomdp": pomdp}
 OTHERS = {".sta", ".lab", ".srew", ".trew"}
@@ -17,7 +17,7 @@ OTHERS = {".sta", ".lab", ".srew", ".trew"}
 
 def read(path: str | os.PathLike[str], discount: float | None = None, **options: Any) -> Imported:
     """The model of a file: PRISM's and Storm's .tra, a .csv of transitions, pomdp.org's .mdp and .pomdp."""
-    ending = checks.path(path, "the file").suffix.lower()
+    ending = validation.path(path, "the file").suffix.lower()
     if ending in OTHERS:
         raise InputError(f"{path} belongs to a model; give {Path(path).with_suffix('.tra')}, which is read with it")
     if ending not in ENDINGS:

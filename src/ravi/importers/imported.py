@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory, problems
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Array
 from ravi.mdps.tables import RENORMALISED, table_of
+from ravi.runtime import memory, problems
+from ravi.validation import InputError
 
 
 class Entries(NamedTuple):
@@ -58,7 +59,7 @@ def imported(
 ) -> Imported:  # fmt: skip
     """The MDP of entries; `pairs` are those that must have some (X, A), those that have any unless given; `where` says
     of a pair how its source calls it, and where it stands there."""
-    gamma = checks.probability(discount, "discount")
+    gamma = validation.probability(discount, "discount")
     memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
     x, a, y, p, r = entries
     _numbers(entries, states, where)
@@ -80,7 +81,7 @@ def imported(
     led, r = _led(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
     mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
-    return Imported(mdp, named[0], named[1], checks.sealed(stands_for))
+    return Imported(mdp, named[0], named[1], validation.sealed(stands_for))
 
 
 def _numbers(entries: Entries, states: Sequence[Any] | None, where: Callable[[int, int], str]) -> None:
@@ -98,9 +99,9 @@ def _numbers(entries: Entries, states: Sequence[Any] | None, where: Callable[[in
 
 def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:
     off = np.where(there, np.abs(total - 1), 0.0)
-    wrong = off > (RENORMALISED if checks.flag(renormalise, "renormalise") else checks.SUM_TOLERANCE)
+    wrong = off > (RENORMALISED if validation.flag(renormalise, "renormalise") else validation.SUM_TOLERANCE)
     if wrong.any():
-        x, a = checks.first(wrong)
+        x, a = validation.first(wrong)
         hint = "" if off[x, a] > RENORMALISED or renormalise else "; renormalise=True rescales such rows"
         raise InputError(f"{where(x, a)}: the probabilities sum to {total[x, a]:.10g}, not 1{hint}")
 

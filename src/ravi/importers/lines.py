@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 
 def is_whole(word: str) -> bool:
@@ -18,7 +19,7 @@ class Lines:
     """The lines of a file that hold something, each with its number."""
 
     def __init__(self, path: str | os.PathLike[str], comment: str | None = "#") -> None:
-        self.path = checks.path(path, "the file")
+        self.path = validation.path(path, "the file")
         try:
             memory.needed(10 * self.path.stat().st_size, f"the text of {self.path}", "its size")
             text = self.path.read_text(encoding="utf-8-sig")
@@ -48,10 +49,10 @@ class Lines:
         return InputError(f"{self.where(line)}: {what}")
 
     def whole(self, line: int, text: Any, name: str, least: int = 0, most: int = 2**62) -> int:
-        return self.checked(line, checks.whole, text, name, least, most)
+        return self.checked(line, validation.whole, text, name, least, most)
 
     def number(self, line: int, text: Any, name: str) -> float:
-        return self.checked(line, checks.number, text, name)
+        return self.checked(line, validation.number, text, name)
 
     def checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
         """What a check gives; its error begins with the line."""

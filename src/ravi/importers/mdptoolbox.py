@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Entries, Imported, imported
+from ravi.validation import InputError
 
 
 def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str = "(P, R)") -> Imported:
@@ -14,7 +14,9 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
 
     P: (A, S, S), or a sequence of A matrices (S, S), dense or sparse. R: (S,), (S, A), (A, S, S), or A matrices.
     """
-    matrices = [_matrix(matrix, f"P[{a}]") for a, matrix in enumerate(checks.several(P, "P", "a matrix per action"))]
+    matrices = [
+        _matrix(matrix, f"P[{a}]") for a, matrix in enumerate(validation.several(P, "P", "a matrix per action"))
+    ]
     if not matrices:
         raise InputError("P has no matrices; there is one (S, S) for every action")
     A, S = len(matrices), matrices[0].shape[0]
@@ -31,7 +33,7 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
 
 
 def _matrix(matrix: Any, label: str) -> Any:
-    made = matrix.tocsr() if hasattr(matrix, "tocsr") else checks.finite(matrix, label)
+    made = matrix.tocsr() if hasattr(matrix, "tocsr") else validation.finite(matrix, label)
     if len(made.shape) != 2:
         raise InputError(f"{label} has shape {made.shape}, not (S, S)")
     return made
@@ -48,7 +50,7 @@ def _earned(R: Any, A: int, S: int, a: int, x: Any, y: Any) -> Any:
         if shapes != {(S, S)}:
             raise InputError(f"R has matrices of shape {', '.join(map(str, sorted(shapes)))}, not (S, S) = ({S}, {S})")
         return np.asarray(found[x, y], float).ravel()
-    table = checks.finite(R, "R")
+    table = validation.finite(R, "R")
     if table.shape == (S,):
         return table[x]
     if table.shape == (S, A):

@@ -26,8 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.importers.imported import Imported, arrays, imported
@@ -36,6 +35,7 @@ from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
+from ravi.validation import InputError
 
 END = "terminal"  # the state that steps which end lead to
 TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets allow
@@ -156,14 +156,14 @@ def plays(
     >>> ravi.importers.plays(log, discount=0.5).policy("s")
     'a'
     """
-    gamma, level = checks.probability(discount, "discount"), checks.probability(delta, "delta")
-    checks.instance(name, (str, type(None)), "name", "a text")
+    gamma, level = validation.probability(discount, "discount"), validation.probability(delta, "delta")
+    validation.instance(name, (str, type(None)), "name", "a text")
     rows = read_rows(source, ("state", "action", "reward", "next"), ("end", "episode"))
     log_ = _log(rows, learned=initial is None)
     low, high = _range(log_, reward_range, rows)
     X, A = len(log_.states), len(log_.actions)
     sets = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
-    nu0 = None if initial is None else checks.distribution(start(initial, log_.states, rows.name), X)
+    nu0 = None if initial is None else validation.distribution(start(initial, log_.states, rows.name), X)
     model = _model(log_, X, A, gamma, sets.first if nu0 is None else nu0, low, name or rows.name)
 
     def judged(actions: Array, least: Array | None = None) -> Judged:
@@ -275,7 +275,7 @@ def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[f
     if given is None:
         low, high = (min(low, 0.0), max(high, 0.0)) if log_.ends else (low, high)
         return (low, high) if low < high else (low, low + 1.0)
-    least, most = checks.units(given, "reward_range")
+    least, most = validation.units(given, "reward_range")
     outside = (log_.r < least) | (log_.r > most)
     if outside.any():
         i = int(outside.argmax())

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Entries, Imported, imported
 from ravi.importers.lines import Lines, is_whole
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 BY_OBSERVATION = "; rewards by observation are not read, but `R: action : state : successor : * number` is"
@@ -67,7 +68,7 @@ class _Reader:
         while self.place < len(self.tokens):
             line, word = self.take()
             if word not in WORDS:
-                near = checks.did_you_mean(word, WORDS)
+                near = validation.did_you_mean(word, WORDS)
                 raise self.lines.wrong(line, f"{word!r} begins nothing here; {', '.join(WORDS)} do.{near}")
             if word == "start":
                 self._may_start(line)
@@ -172,7 +173,7 @@ class _Reader:
     def own_discount(self) -> float:
         if self.discount is None:
             raise InputError(f"{self.lines.path} has no line `discount: 0.95`")
-        return float(self.lines.checked(self.discount.line, checks.probability, self.discount.text, "discount"))
+        return float(self.lines.checked(self.discount.line, validation.probability, self.discount.text, "discount"))
 
     def first(self) -> Any:
         """nu_0."""
@@ -191,12 +192,12 @@ class _Reader:
         if single == "uniform":
             self.start = np.full(X, 1 / X)
         elif single in self.states or (is_whole(single) and int(single) < X > 1):
-            self.start = checks.distribution(self.states.index(single) if single in self.states else int(single), X)
+            self.start = validation.distribution(self.states.index(single) if single in self.states else int(single), X)
         else:
             found = np.array([self.lines.number(token.line, token.text, "start") for token in words])
             if len(found) != X:
                 raise self.lines.wrong(line, f"start has {len(words)} numbers, but there are {X} states")
-            self.start = self.lines.checked(line, checks.sums_to_one, found, "start")
+            self.start = self.lines.checked(line, validation.sums_to_one, found, "start")
 
     def _chosen(self, word: str) -> None:
         """start include: or exclude: some states, each as often."""

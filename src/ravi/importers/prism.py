@@ -19,17 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.lines import Lines, is_whole
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 COUNTED = "states choices transitions"
 
 
 def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None, renormalise: bool = False) -> Imported:
     """The MDP of a `.tra` file and of those beside it; `initial` is nu_0, or one state, where no label says it."""
-    file = checks.path(path, "the file")
+    file = validation.path(path, "the file")
     lines = Lines(file)
     if not len(lines):
         raise InputError(f"{file} is empty; its first line has the numbers of {COUNTED}, or of Storm the word mdp")

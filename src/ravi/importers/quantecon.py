@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Entries, Imported, imported
+from ravi.validation import InputError
 
 
 def quantecon(ddp: Any, *, initial: Any = 0, name: str = "DiscreteDP") -> Imported:
     """The MDP of a `quantecon.markov.DiscreteDP`: `initial` is nu_0, or one state, of which it says nothing."""
     missing = [field for field in ("R", "Q", "beta") if not hasattr(ddp, field)]
     if missing:
-        raise InputError(f"{checks.shown(ddp)} is no DiscreteDP: it has no {', '.join(missing)}")
+        raise InputError(f"{validation.shown(ddp)} is no DiscreteDP: it has no {', '.join(missing)}")
     x, a, rows, earned = _pairs(ddp)
     X, A = rows.shape[1], int(a.max()) + 1
     wrong = np.isnan(earned) | (earned == np.inf)
@@ -33,8 +33,8 @@ def quantecon(ddp: Any, *, initial: Any = 0, name: str = "DiscreteDP") -> Import
 
 def _pairs(ddp: Any) -> tuple[Any, Any, Any, Any]:
     """States and actions of pairs (L,), their rows of Q (L, S), and their R (L,)."""
-    R = checks.array(ddp.R, "R").astype(float)
-    Q = ddp.Q if hasattr(ddp.Q, "tocoo") else checks.array(ddp.Q, "Q").astype(float)
+    R = validation.array(ddp.R, "R").astype(float)
+    Q = ddp.Q if hasattr(ddp.Q, "tocoo") else validation.array(ddp.Q, "Q").astype(float)
     if R.ndim == 2 and R.size and Q.shape == (*R.shape, len(R)):
         x, a = np.indices(R.shape).reshape(2, -1)
         return x, a, Q.reshape(R.size, len(R)), R.ravel()
@@ -48,7 +48,7 @@ def _indices(ddp: Any, field: str, L: int, most: int = 2**20) -> Any:
     given = getattr(ddp, field, None)
     if given is None:
         raise InputError(f"R has shape ({L},), by pairs, but there are no {field}; s_indices and a_indices are theirs")
-    found = checks.shaped(checks.array(given, field), (L,), field, "(L,)")
+    found = validation.shaped(validation.array(given, field), (L,), field, "(L,)")
     wrong = ~((found >= 0) & (found < most) & (found == np.floor(found)))
     if wrong.any():
         i = int(wrong.argmax())

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.lines import Lines
+from ravi.validation import InputError
 
 COLUMNS = {  # what each may be called
     "state": ("state", "s", "x", "observation", "observations", "obs"),
@@ -80,11 +80,12 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
     elif isinstance(source, dict) or hasattr(source, "columns"):
         names = list(source if isinstance(source, dict) else source.columns)
         found = {
-            str(each): list(checks.several(source[each], f"column {each}", "one value for each row")) for each in names
+            str(each): list(validation.several(source[each], f"column {each}", "one value for each row"))
+            for each in names
         }
         where, name = (lambda i: f"row {i}"), "table"
     else:
-        raise InputError(f"the table is {checks.shown(source)}, not the path of a CSV file, a DataFrame or a dict")
+        raise InputError(f"the table is {validation.shown(source)}, not the path of a CSV file, a DataFrame or a dict")
     columns: dict[str, list[Any]] = {}
     for column in (*wanted, *maybe):
         known = COLUMNS.get(column, (column,))
@@ -127,7 +128,7 @@ def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]
 
 def numeric(rows: Rows, i: int, value: Any, what: str) -> float:
     try:
-        return checks.number(value, what)
+        return validation.number(value, what)
     except InputError as error:
         raise InputError(f"{rows.where(i)}: {error}") from None
 
@@ -139,7 +140,7 @@ def numbered(rows: Rows, *names: str) -> tuple[list[Any], list[int]]:
         for i, given in enumerate(rows.columns[name]):
             label = given.item() if isinstance(given, np.generic) else given
             if not isinstance(label, (str, int)) and not (isinstance(label, float) and label.is_integer()):
-                raise InputError(f"{rows.where(i)}: {name} is {checks.shown(given)}, not a text or a whole number")
+                raise InputError(f"{rows.where(i)}: {name} is {validation.shown(given)}, not a text or a whole number")
             if isinstance(label, str) and not label.strip():
                 raise InputError(f"{rows.where(i)}: {name} is empty, not a text or a whole number")
             plain.append(label)
@@ -165,10 +166,10 @@ def start(initial: Any, states: list[Any], name: str) -> Any:
     if initial is None:
         return 0
     initial = initial.item() if isinstance(initial, np.generic) else initial
-    given = initial if isinstance(initial, dict) else {checks.instance(initial, (str, int), "initial", MEANT): 1.0}
+    given = initial if isinstance(initial, dict) else {validation.instance(initial, (str, int), "initial", MEANT): 1.0}
     nu0 = np.zeros(len(states))
     for label, probability in given.items():
         if label not in states:
             raise InputError(f"initial is {label!r}, which is no state of {name}")
-        nu0[states.index(label)] += checks.chance(probability, f"initial[{label!r}]")
+        nu0[states.index(label)] += validation.chance(probability, f"initial[{label!r}]")
     return nu0

@@ -1,5 +1,5 @@
 """Experiments and their reports: suites, stores, pages. Tables are Arrow's, queries DuckDB's (extra `lab`)."""
 
-from ravi.extras import needed
+from ravi.runtime.extras import needed
 
 needed("suites, stores and reports need", "lab", "pyarrow", "duckdb")

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ravi.checks import InputError
+from ravi.display.printable import room
 from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.runner import run_suite
-from ravi.printable import room
-from ravi.runs import source
+from ravi.runtime.result import source
+from ravi.validation import InputError
 
 MDP = "riverswim/mixture/6"
 LEARNERS = {

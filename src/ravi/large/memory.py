@@ -11,9 +11,22 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.ranges import Count, Facts, LogPolicy, Next, Number, Place, Policy, Probability, Range, Value, Whole, index_of
+from ravi.runtime.ranges import (
+    Count,
+    Facts,
+    LogPolicy,
+    Next,
+    Number,
+    Place,
+    Policy,
+    Probability,
+    Range,
+    Value,
+    Whole,
+    index_of,
+)
 
 NONE = -1
 SLOTS, ROWS, MOVES, SHADOWS = 0, 1, 2, 3  # what is counted in `used`

@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, short
 from ravi.large.worlds import reward_of, start_of, successor_of
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, block, uniform
-from ravi.walk import draw
+from ravi.runtime.walk import draw
 
 AT_GOAL, NO_ROOM, BAD_REWARD, BAD_SUCCESSOR, BAD_START = 0, 1, 2, 3, 4  # why `advance` came back
 

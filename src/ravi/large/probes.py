@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.large.memory import mixed
 from ravi.large.worlds import World, reward_of, start_of, successor_of

@@ -15,22 +15,23 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, ids, tree
-from ravi import memory as machine
+from ravi import ids, validation
 from ravi.core import Array, Learner, Measure, Walkers
-from ravi.curve import cursor_into, grid
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
 from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance
 from ravi.large.probes import hash_of, rewards_of
 from ravi.large.rules import rule_of
 from ravi.large.worlds import World
-from ravi.python_driver import Batch, Task
+from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
-from ravi.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
-from ravi.runs import Options, Run
+from ravi.runtime import memory as machine
+from ravi.runtime import tree
+from ravi.runtime.python import Batch, Task
+from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
+from ravi.runtime.result import Options, Run
+from ravi.runtime.tree import Ragged
+from ravi.runtime.world import COPIES, Scores, to_run
 from ravi.schedules import at_reset
-from ravi.tree import Ragged
-from ravi.worlds import COPIES, Scores, to_run
 
 SLICE = 2**14  # plays between which Ctrl-C is heard
 
@@ -80,7 +81,7 @@ class Recorded(NamedTuple):
 
 
 class Met(NamedTuple):
-    """A large world, as `ravi.engine` runs learners in it."""
+    """A large world, as `ravi.runtime.api` runs learners in it."""
 
     world: World
     kind: str = "large"
@@ -111,9 +112,11 @@ class Met(NamedTuple):
         """RAVI-UCB or RAVI-UCB+; its name is its id, from which its constants come again."""
         if isinstance(given, Learner):
             if given.walk is not advance:
-                raise checks.InputError(f"{given.name} is a learner of tables: in a large world it is named by its id")
+                raise validation.InputError(
+                    f"{given.name} is a learner of tables: in a large world it is named by its id"
+                )
             return given
-        checks.instance(given, str, "learner", "an id such as 'ravi-ucb,beta=3'")
+        validation.instance(given, str, "learner", "an id such as 'ravi-ucb,beta=3'")
         rule = rule_of(given, self.world, steps)
         settings: dict[str, Any] = {"eta": rule.eta, "beta": rule.beta, "inner": rule.inner, "fresh": bool(rule.fresh)}
         settings |= {"unvisited": "closed"} if rule.closed else {}
@@ -128,7 +131,9 @@ class Met(NamedTuple):
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         if options["record"] or options["pad"]:
             what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
-            raise checks.InputError(f"{what}: in a large world what is earned and two policies are recorded, up to T")
+            raise validation.InputError(
+                f"{what}: in a large world what is earned and two policies are recorded, up to T"
+            )
         return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
@@ -153,7 +158,9 @@ class Met(NamedTuple):
         """Play on, one seed after the other; what the batch holds is written to."""
         (task,), (batch,) = tasks, batches
         if len(task.measures) > 1:
-            raise checks.InputError(f"measures: {self.name} is a large world, walked by a loop that no measure sees")
+            raise validation.InputError(
+                f"measures: {self.name} is a large world, walked by a loop that no measure sees"
+            )
         rule = rule_of(task.learner.name, self.world, task.T)
         for i in range(len(batch.walkers.key)):
             self._one(task, rule, batch, i)
@@ -177,7 +184,7 @@ class Met(NamedTuple):
             if why == NO_ROOM:
                 memory = grown(memory)
             elif why != AT_GOAL:
-                raise checks.InputError(_mistake(world, why, now))
+                raise validation.InputError(_mistake(world, why, now))
             elif not output.epoch[0] and now.time[0] >= index:
                 output = kept(now.epoch, now.steps[1:], memory)
             if task.tell is not None:
@@ -232,12 +239,12 @@ def _same(world: World, memory: Memory, answers: Any) -> None:
     wrong = np.argwhere(rewards_of(world, met) != memory.rewards[: len(met)])
     if len(wrong):
         s, a = (int(part) for part in wrong[0])
-        raise checks.InputError(
+        raise validation.InputError(
             f"the stopped run was made with a {world.name} whose reward({met[s]}, {a}) is "
             f"{memory.rewards[s, a]:g}; that of this one is another"
         )
     if hash_of(world, met) != answers:
-        raise checks.InputError(
+        raise validation.InputError(
             f"the stopped run was made with a {world.name} of other successors or another initial: "
             f"{world.name} answers otherwise in states that were met"
         )
@@ -248,22 +255,22 @@ def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
     walkers, state, (to,) = one
     memory, T, time = state.memory, rule.steps, walkers.time
     if memory.used.shape != (len(KINDS),):
-        raise checks.InputError(f"batch.state.memory.used has {len(memory.used)} entries, not {len(KINDS)}")
+        raise validation.InputError(f"batch.state.memory.used has {len(memory.used)} entries, not {len(KINDS)}")
     for kind, names in KINDS.items():
         rooms = {len(getattr(memory, name)) for name in names}
         table = len(getattr(memory, TABLES[kind][0])) if kind in TABLES else inf
         if len(rooms) > 1 or not 0 <= memory.used[kind] <= min(rooms) < table:
-            raise checks.InputError(f"batch.state.memory: the rooms of {names[0]} do not agree")
+            raise validation.InputError(f"batch.state.memory: the rooms of {names[0]} do not agree")
     used = {name: getattr(memory, name)[: memory.used[kind]] for kind, names in KINDS.items() for name in names}
     cut = one._replace(state=state._replace(memory=memory._replace(**used)))
     facts = Facts(rule.states, memory.rewards.shape[1], rule.H, T, time, time, T)
     check(cut, begun, facts, "batch")
     if not all(_found(getattr(memory, place), used[keys]) for place, keys in TABLES.values()):
-        raise checks.InputError("batch.state.memory: states and moves cannot be found in it")
+        raise validation.InputError("batch.state.memory: states and moves cannot be found in it")
     if state.steps[0, 0] > rule.inner * state.epoch[0]:
-        raise checks.InputError(f"batch.state.steps is {state.steps[0, 0]}, more than {state.epoch[0]} epochs make")
+        raise validation.InputError(f"batch.state.steps is {state.steps[0, 0]}, more than {state.epoch[0]} epochs make")
     if to.output.mirror_steps[0] > state.steps[0, 0]:
-        raise checks.InputError("batch.records: the output policy is of more mirror steps than were made")
+        raise validation.InputError("batch.records: the output policy is of more mirror steps than were made")
 
 
 def _found(place: Array, keys: Array) -> bool:

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, ids, tree
-from ravi.compiled import compiled
+from ravi import ids, validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, an_mdp
 from ravi.large.memory import NONE
 from ravi.large.playing import Rule, bonus, cut, mirror_rows, tilted
 from ravi.large.rules import rule_of
 from ravi.large.running import Met, kept, output_index
 from ravi.large.worlds import World, of_mdp, reward_of
-from ravi.runs import Run
-from ravi.worlds import taken_up
+from ravi.runtime import tree
+from ravi.runtime.result import Run
+from ravi.runtime.world import taken_up
 
 
 def large(world: World | MDP | str) -> World:
@@ -28,23 +29,23 @@ def large(world: World | MDP | str) -> World:
 def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool = False) -> Snapshot:
     """The policy of the last epoch of seed `row` of a run; or the output policy, that of step I, uniform on 1, ..., T,
     whose expected gap is regret / T. `world` is the one that the run was made in."""
-    checks.instance(run, Run, "run", "a run in a large world")
+    validation.instance(run, Run, "run", "a run in a large world")
     if run.world != "large":
-        raise checks.InputError(f"the run was made in a world that is {run.world}: its last_policy is a table")
+        raise validation.InputError(f"the run was made in a world that is {run.world}: its last_policy is a table")
     here = Met(large(world))
     learner = here.learner(run.learner, run.steps)
     if (run.mdp, run.mdp_digest) != (here.name, here.digest):
-        raise checks.InputError(
+        raise validation.InputError(
             f"the run was made in {run.mdp} of digest {run.mdp_digest}, not {here.name} of {here.digest}"
         )
     batch = run.batch
     if isinstance(batch, dict):
         batch = taken_up(here, run, learner, here.scores(learner, run.steps, run.options).measures)
-    row = checks.whole(row, "row", 0, len(run.seeds) - 1)
+    row = validation.whole(row, "row", 0, len(run.seeds) - 1)
     walkers, state, (recorded,) = tree.seed(batch, row)
     of = recorded.output if output else kept(state.epoch, state.steps[0, 1:], state.memory)
     if output and not of.epoch[0]:
-        raise checks.InputError(
+        raise validation.InputError(
             f"the output policy is that of play {output_index(walkers.key[0], run.steps):,}, and the run was stopped "
             f"after {walkers.time[0]:,}"
         )
@@ -68,7 +69,7 @@ class Snapshot:
         """pi_k(. | x) of these states   (n, A)."""
         x = np.atleast_1d(np.asarray(states, np.int64))
         if len(x) and not (x.min() >= 0 and x.max() < self.world.states):
-            raise checks.InputError(f"states are 0 to {self.world.states - 1}, not {x.min()} to {x.max()}")
+            raise validation.InputError(f"states are 0 to {self.world.states - 1}, not {x.min()} to {x.max()}")
         out = np.full((len(x), self.world.actions), 1 / self.world.actions)
         at, known = np.searchsorted(self.met, x), np.isin(x, self.met)
         own = np.nonzero(known)[0]
@@ -88,7 +89,7 @@ class Snapshot:
 
         mdp = self.world.mdp if mdp is None else mdp
         if mdp is None:
-            raise checks.InputError(f"{self.world.name} is given by functions: a return needs its MDP")
+            raise validation.InputError(f"{self.world.name} is given by functions: a return needs its MDP")
         return float(return_of(mdp, self.table(), tol))
 
     def __repr__(self) -> str:

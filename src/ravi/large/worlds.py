@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numba
 from numba.extending import overload
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP, Array
-from ravi.walk import find, world_of
+from ravi.runtime.walk import find, world_of
 
 MOST_STATES = 2**62
 UNVISITED = ("iterated", "closed")  # the bits of a table, O(k A) for each distinct row of rewards; or O(A), to rounding
@@ -52,7 +52,7 @@ class World:
     unvisited: str = "iterated"  # how states that are met late are filled in: see `UNVISITED`
 
     def __post_init__(self) -> None:
-        checks.one_of(self.unvisited, UNVISITED, "unvisited")
+        validation.one_of(self.unvisited, UNVISITED, "unvisited")
 
     @property
     def horizon(self) -> float:
@@ -85,8 +85,8 @@ def procedural(
         numba.cfunc("int64(float64)")(initial),
     )
     return World(
-        name, checks.whole(states, "states", 1, MOST_STATES), checks.whole(actions, "actions"),
-        checks.probability(discount, "discount"), source, unvisited=unvisited,
+        name, validation.whole(states, "states", 1, MOST_STATES), validation.whole(actions, "actions"),
+        validation.probability(discount, "discount"), source, unvisited=unvisited,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def grid(width: int = 1000, discount: float = 0.9, *, unvisited: str = "iterated
 
     The goal is four cells from the start.
     """
-    W = checks.whole(width, "width", 9, 2**30)
+    W = validation.whole(width, "width", 9, 2**30)
     start = W // 2 * W + W // 2
 
     def reward(x: int, a: int) -> float:

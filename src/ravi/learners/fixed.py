@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks, problems
+from ravi import validation
 from ravi.core import MDP, Array, Learner, Path, Problem, Seedwise
-from ravi.ranges import Policy
+from ravi.runtime import problems
+from ravi.runtime.ranges import Policy
+from ravi.runtime.walk import learn
 from ravi.schedules import never, seed_never
-from ravi.walk import learn
 
 
 class State(NamedTuple):
@@ -24,7 +25,7 @@ class State(NamedTuple):
 
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` (X, A) for ever."""
-    table = checks.shaped(problems.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+    table = validation.shaped(problems.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
     table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
     def init(keys: Array) -> State:
@@ -42,7 +43,7 @@ def uniform(problem: Problem, steps: int) -> Learner:
 
     Guarantee: regret gap(uniform) T, exactly.
     """
-    checks.steps(steps)
+    validation.steps(steps)
     shape = (problem.states, problem.actions)
     return fixed(problem, np.full(shape, 1 / problem.actions), "uniform")
 
@@ -54,5 +55,5 @@ def optimum(mdp: MDP, steps: int) -> Learner:
     """
     from ravi.planning.solver import solve
 
-    checks.steps(steps)
+    validation.steps(steps)
     return fixed(mdp.problem, solve(mdp).policy, "optimum")

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 
 import numpy as np
 
-from ravi import checks, problems
+from ravi import validation
 from ravi.core import Array, Learner, Problem, Stated
+from ravi.runtime import problems
 
 KEYWORD = Parameter.KEYWORD_ONLY
 SWITCHES = ("fresh", "centre", "span", "clip", "gamma", "radius", "balance")  # parts of RAVI-UCB+, "on" or "off"
@@ -26,7 +27,7 @@ class Confidence(NamedTuple):
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
 
     def checked(self, T: int) -> Confidence:
-        return Confidence(checks.nonnegative(self.scale, "scale"), checks.delta(self.delta, T))
+        return Confidence(validation.nonnegative(self.scale, "scale"), validation.delta(self.delta, T))
 
 
 class Regression(NamedTuple):
@@ -38,7 +39,7 @@ class Regression(NamedTuple):
 
     def checked(self, T: int) -> Regression:
         of = Confidence(self.scale, self.delta).checked(T)
-        return Regression(*of, checks.positive(self.regularization, "regularization"))
+        return Regression(*of, validation.positive(self.regularization, "regularization"))
 
 
 class Options(NamedTuple):
@@ -70,11 +71,11 @@ class Options(NamedTuple):
 
     def step(self, published: float) -> float:
         """eta, `published` unless given, times `step_scale`."""
-        return checks.step_size(self.eta, self.step_scale, published)
+        return validation.step_size(self.eta, self.step_scale, published)
 
     def scaled(self, beta: float) -> float:
         """beta times `scale`."""
-        return checks.nonnegative(checks.nonnegative(beta, "beta") * self.scale, "scale * beta")
+        return validation.nonnegative(validation.nonnegative(beta, "beta") * self.scale, "scale * beta")
 
     def checked(self, T: int) -> Options:
         """Options that are what they claim to be; V_0 and pi_0 are held against the problem where they are used."""
@@ -83,15 +84,15 @@ class Options(NamedTuple):
             return None if getattr(self, name) is None else check(getattr(self, name), name)
 
         for name in SWITCHES:
-            checks.one_of(getattr(self, name), ("on", "off"), name)
-        checks.one_of(self.pick, PICKS, "pick")
-        checks.one_of(self.weights, WEIGHTS, "weights")
+            validation.one_of(getattr(self, name), ("on", "off"), name)
+        validation.one_of(self.pick, PICKS, "pick")
+        validation.one_of(self.weights, WEIGHTS, "weights")
         scale, delta, lam = Regression(self.scale, self.delta, self.regularization).checked(T)
         return self._replace(
-            inner=unless_none(checks.whole, "inner"), scale=scale,
-            step_scale=checks.positive(self.step_scale, "step_scale"), eta=unless_none(checks.positive, "eta"),
-            beta=unless_none(checks.nonnegative, "beta"), delta=delta, regularization=lam,
-            bound=unless_none(checks.positive, "bound"),
+            inner=unless_none(validation.whole, "inner"), scale=scale,
+            step_scale=validation.positive(self.step_scale, "step_scale"), eta=unless_none(validation.positive, "eta"),
+            beta=unless_none(validation.nonnegative, "beta"), delta=delta, regularization=lam,
+            bound=unless_none(validation.positive, "bound"),
         )  # fmt: skip
 
 
@@ -117,10 +118,10 @@ def recorded(array: Array) -> float | str:
 
 def value_to_begin(value: float | Array, problem: Problem) -> Array:
     """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
-    array = checks.finite(value, "initial_value")
+    array = validation.finite(value, "initial_value")
     if array.ndim:
-        checks.shaped(array, (problem.states,), "initial_value", "(X,)")
-    return checks.between(array, 0, problem.horizon, "initial_value")
+        validation.shaped(array, (problem.states,), "initial_value", "(X,)")
+    return validation.between(array, 0, problem.horizon, "initial_value")
 
 
 def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
@@ -129,7 +130,7 @@ def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
     if policy is None:
         return np.full(shape, 1 / problem.actions)
     array = problems.policy(policy, problem, "initial_policy", interior=True)
-    return checks.shaped(array, shape, "initial_policy", "(X, A)")
+    return validation.shaped(array, shape, "initial_policy", "(X, A)")
 
 
 class Builder(Protocol):
@@ -165,7 +166,7 @@ def takes(*those: str, without: Container[str] = ()) -> Callable[[Callable[..., 
         def builder(*given: Any, **options: Any) -> Learner:
             bound = shape.bind(*given, **options)
             (problem, steps), own = bound.args, bound.kwargs
-            T, o = checks.steps(steps), Record(**{name: own.pop(name) for name in names if name in own})
+            T, o = validation.steps(steps), Record(**{name: own.pop(name) for name in names if name in own})
             return build(problem, T, **own, **{record: o.checked(T)})
 
         builder.__annotations__ = {one.name: one.annotation for one in flat} | {"return": Learner}

@@ -7,8 +7,8 @@
         y, reward = ...                               # the world answers
         x = ... if agent.observe(x, a, y, reward) else y   # start again where it says so
 
-It is the loop of `ravi.engine` turned inside out: same plans, same epochs, same random numbers. A learner that is fed
-the stream of a simulated run comes to the same state, bit for bit. The actions and the resets are those of its key:
+It is the loop of `ravi.runtime.api` turned inside out: same plans, same epochs, same random numbers. A learner that is
+fed the stream of a simulated run comes to the same state, bit for bit. The actions and the resets are those of its key:
 number t of both is a pure function of (seed, t). What a step led to is known when the next one begins, after a possible
 reset; a step is therefore taken in by the next `act`, or by `end`.
 
@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError, StreamError
+from ravi import validation
 from ravi.core import MDP, Floats, Ints, Learner, Problem, a_problem
 from ravi.live import keeping
 from ravi.live.boxes import Smooth
@@ -33,6 +32,7 @@ from ravi.live.epochs import Builder, Epochs
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.rewards import MODES, Outside
 from ravi.live.table import blank
+from ravi.validation import InputError, StreamError
 
 
 def agent(
@@ -85,27 +85,27 @@ def agent(
     """
     if steps is None:
         raise InputError("steps is missing: the steps that the learner is to make")
-    T = checks.steps(steps)
+    T = validation.steps(steps)
     usual = "unknown" if problem is None else "known"
-    mode = usual if rewards is None else checks.one_of(rewards, MODES, "rewards")
+    mode = usual if rewards is None else validation.one_of(rewards, MODES, "rewards")
     sizes: dict[str, Any] = {"states": states, "actions": actions, "discount": discount}
     given = [key for key, value in sizes.items() if value is not None]
     if problem is None:
         if missing := [key for key in sizes if key not in given]:
             raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
-        units = (0.0, 1.0) if reward_range is None else checks.units(reward_range, "reward_range")
+        units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
         told = blank(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
         a_problem(problem)
         if given:
             raise InputError(f"{given[0]} is given twice: {problem.name} has it")
-        if reward_range is not None and checks.units(reward_range, "reward_range") != tuple(problem.units):
+        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(problem.units):
             raise InputError(f"reward_range is {reward_range}, but {problem.name} has units {problem.units}")
         told = problem
     if problem is None and mode == "known":
         raise InputError("rewards='known' needs a problem that has them")
     return Agent(
-        learner, told, T, mode, reward_scale, memory, checks.whole(seed, "seed", 0, 2**63 - 1), problem is not None
+        learner, told, T, mode, reward_scale, memory, validation.whole(seed, "seed", 0, 2**63 - 1), problem is not None
     )
 
 
@@ -163,11 +163,11 @@ class Agent(Epochs):
         does where nothing more could be earned, so that what was earned since the last reset is all."""
         t = self.time + 1
         if type(cut) is not bool or type(end) is not bool:
-            cut, end = checks.flag(cut, "cut"), checks.flag(end, "end")
+            cut, end = validation.flag(cut, "cut"), validation.flag(end, "end")
         if self._acted is None:
             raise StreamError(f"step {t}: observe was called, but there is no step under way: act comes first")
         if type(x) is not int or type(a) is not int:
-            x, a = self._state(x, "the state"), checks.whole(a, f"step {t}: the action", 0)
+            x, a = self._state(x, "the state"), validation.whole(a, f"step {t}: the action", 0)
         if (x, a) != self._acted:
             raise StreamError(
                 f"step {t}: observed state {x} and action {a}, but the agent chose action {self._acted[1]} in state "
@@ -250,9 +250,9 @@ class Agent(Epochs):
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
-        table = checks.shaped(checks.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        table = validation.shaped(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
-        self.rewards.reveal((checks.between(table, low, high, "rewards") - low) / (high - low))
+        self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
     def renumber(self, to: Ints) -> None:
         """States have other numbers from now on, after a reset: `to`. The policy has them; plays keep theirs."""
@@ -265,7 +265,7 @@ class Agent(Epochs):
         """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the
         larger table."""
         X, A, _ = self.table.sizes
-        states, actions = checks.whole(states, "states", X), checks.whole(actions, "actions", A)
+        states, actions = validation.whole(states, "states", X), validation.whole(actions, "actions", A)
         if self.learner.told.support:
             raise InputError(
                 f"{self.learner.name} is told the successors (support=on), and those of new states are not"
@@ -282,7 +282,7 @@ class Agent(Epochs):
         """A state that is one."""
         if type(x) is not int:
             if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
-                raise StreamError(f"step {self.time + 1}: {what} is {checks.shown(x)}, not the number of a state")
+                raise StreamError(f"step {self.time + 1}: {what} is {validation.shown(x)}, not the number of a state")
             x = int(x)
         if not 0 <= x < self.table.successors.shape[0]:
             raise StreamError(

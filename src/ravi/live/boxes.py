@@ -41,7 +41,7 @@ from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
 from ravi.live.grid import Grid
 from ravi.live.rewards import Range
 from ravi.live.warm_up import STEPS, around
-from ravi.ranges import Policy, Whole
+from ravi.runtime.ranges import Policy, Whole
 
 FIRST = 200  # steps of uniform actions, before there is a plan
 GROWTH = 1.3  # of steps between two plans

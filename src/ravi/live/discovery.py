@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from ravi import checks
-from ravi.checks import InputError, StreamError
+from ravi import validation
 from ravi.live.agent import Agent, agent
 from ravi.live.labels import Labels, named, spelled
+from ravi.validation import InputError, StreamError
 
 FIRST = 16  # states that the table begins with
 
@@ -78,7 +78,7 @@ class Discovery:
                 f"in state {state!r}"
             )
         self.agent.range.part(reward)  # before y gets a number
-        checks.flag(cut, "cut")
+        validation.flag(cut, "cut")
         successor = self._number(y)
         self._room(successor + 1, 1)
         reset = self.agent.observe(self.states.number(state), j, successor, reward, cut=cut)

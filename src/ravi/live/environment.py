@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError, StreamError
+from ravi import validation
 from ravi.live.grid import Grid
 from ravi.live.labels import Labels
 from ravi.live.numberings import Discrete, Space
 from ravi.live.spaces import levels_of, space_of
 from ravi.mdps.environments import id_of, name_of, opened
 from ravi.mdps.from_gymnasium import TERMINATIONS
+from ravi.validation import InputError, StreamError
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
 Step = tuple[int, float, bool]  # successor; reward, in the environment's units; whether a reset must come next
@@ -54,10 +54,10 @@ class Environment:
         levels: bool = False,
     ) -> None:
         self.env = made(env)
-        self.termination = checks.one_of(termination, TERMINATIONS, "termination")
-        self.seed = checks.whole(seed, "seed", 0)
+        self.termination = validation.one_of(termination, TERMINATIONS, "termination")
+        self.seed = validation.whole(seed, "seed", 0)
         self.name = name_of(self.env)
-        if checks.flag(discover, "discover") and grid is not None:
+        if validation.flag(discover, "discover") and grid is not None:
             raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
         self.discovered = discover  # whether observations get numbers as they are met
         self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
@@ -175,8 +175,8 @@ class Environment:
         for fact in ("name", "options", "termination", "observations", "actions", "seed"):
             if plain.get(fact) != mine[fact]:
                 raise InputError(f"this stream has {fact} {mine[fact]!r}, the one to go on from {plain.get(fact)!r}")
-        counts = {counter: checks.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
-        self.looked = checks.whole(plain.get("looked", 0), "looked", 0)
+        counts = {counter: validation.whole(plain.get(counter), counter, 0) for counter in COUNTERS}
+        self.looked = validation.whole(plain.get("looked", 0), "looked", 0)
         for counter, count in counts.items():
             setattr(self, counter, count)
         if self.discovered:
@@ -193,13 +193,13 @@ class Environment:
         try:
             if isinstance(reward, str) or np.ndim(reward):
                 raise InputError(f"the reward is {reward!r}, not a number")
-            return checks.number(reward, "the reward")
+            return validation.number(reward, "the reward")
         except InputError as error:
             raise StreamError(f"{self._at()}: {error}") from None
 
     def _flag(self, value: Any, name: str) -> bool:
         try:
-            return checks.flag(value, name)
+            return validation.flag(value, name)
         except InputError as error:
             raise StreamError(f"{self._at()}: {error}") from None
 

@@ -1,6 +1,6 @@
 """How does a stream become epochs? A step is counted and learned from; where the epoch ends, the learner plans.
 
-It is the loop of `ravi.python_driver` turned inside out: what happened is told, step by step (`ravi.live.agent`). The
+It is the loop of `ravi.runtime.python` turned inside out: what happened is told, step by step (`ravi.live.agent`). The
 table grows as the stream is seen, and the learner is built anew on it where that changes shapes.
 """
 
@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Floats, Learner, Path, Problem, Until, Walkers
 from ravi.live.keeping import BUFFER, Play
 from ravi.live.rewards import Range, Rewards
 from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, grown, laid
-from ravi.played import TYPES, refuse
 from ravi.random import OUTPUT, uniform
+from ravi.runtime.played import TYPES, refuse
+from ravi.runtime.walk import Walking, keep, room
 from ravi.schedules import STRETCH, after_a_stretch
-from ravi.walk import Walking, keep, room
+from ravi.validation import InputError
 
 NOT_OVER = np.zeros(1, np.bool_)
 ENDLESS = Until(reset=False)  # but for its deadline
@@ -116,9 +116,11 @@ class Epochs:
             self.learner = self.given
         elif callable(self.given):
             made = self.given(self.problem, self.steps)
-            self.learner = checks.instance(made, Learner, "what the builder makes", "a ravi.Learner")
+            self.learner = validation.instance(made, Learner, "what the builder makes", "a ravi.Learner")
         else:
-            raise InputError(f"learner is {checks.shown(self.given)}, not an id, a ravi.Learner or a function of them")
+            raise InputError(
+                f"learner is {validation.shown(self.given)}, not an id, a ravi.Learner or a function of them"
+            )
         if self.learner.told.rewards is not None and self.rewards.mode != "known":
             raise InputError(
                 f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
@@ -132,7 +134,9 @@ class Epochs:
                 )
             self.table.closed = self.table.exact = True
         if self.learner.walk is not None and not isinstance(self.learner.walk, Walking):
-            raise InputError(f"{self.learner.name} walks by itself: on a stream, its walk is of `ravi.walk.walking`")
+            raise InputError(
+                f"{self.learner.name} walks by itself: on a stream, its walk is of `ravi.runtime.walk.walking`"
+            )
         self._walk, self._own = self.learner.walk, None  # of a learner that learns at every step
         self._light = (  # whether it learns nothing from paths, and ends its epochs itself: then a plan is its `plan`
             self._walk is not None and self.learner.add is keep and self.learner.until is after_a_stretch

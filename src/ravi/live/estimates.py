@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import archive, checks
-from ravi.compiled import sparing
+from ravi import validation
+from ravi._jit.functions import sparing
 from ravi.core import MDP, Array
+from ravi.display.printable import counted
 from ravi.live.table import Table
-from ravi.printable import counted
+from ravi.runtime import archive
 
 CONFIDENCE = 0.95  # of intervals
 FIELDS = {"value": float, "low": float | None, "high": float | None, "sample": int, "assumes": str, "unit": str}
@@ -72,7 +73,7 @@ class Estimate(NamedTuple):
     @staticmethod
     def load(fields: Any) -> Estimate:
         """The estimate of which `json` gave the fields."""
-        held = archive.typed(checks.instance(fields, dict, "estimate", "its fields"), FIELDS, within="estimate")
+        held = archive.typed(validation.instance(fields, dict, "estimate", "its fields"), FIELDS, within="estimate")
         low, high = -inf if held["low"] is None else held["low"], inf if held["high"] is None else held["high"]
         return Estimate(**held | {"low": low, "high": high})
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
 from ravi.optimism.kl_dual import CERTAIN

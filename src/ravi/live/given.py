@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from math import isclose
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Problem, a_problem
 from ravi.live.environment import Environment
 from ravi.live.rewards import MODES
+from ravi.validation import InputError
 
 
 def problem_of(
@@ -22,18 +22,18 @@ def problem_of(
     """What is known, if anything is; checked against the environment."""
     if problem is None:
         assert discount is not None
-        if rewards is None or checks.one_of(rewards, MODES, "rewards") != "known":
+        if rewards is None or validation.one_of(rewards, MODES, "rewards") != "known":
             return None
         if stream.discovered:
             raise InputError("rewards='known' are those of a table, and discovered states have numbers of their own")
         told = table_of(stream, discount).problem
-        if reward_range is not None and checks.units(reward_range, "reward_range") != told.units:
+        if reward_range is not None and validation.units(reward_range, "reward_range") != told.units:
             raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
         return told
     a_problem(problem)
-    if discount is not None and not isclose(checks.probability(discount, "discount"), problem.discount):
+    if discount is not None and not isclose(validation.probability(discount, "discount"), problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
-    if reward_range is not None and checks.units(reward_range, "reward_range") != problem.units:
+    if reward_range is not None and validation.units(reward_range, "reward_range") != problem.units:
         raise InputError(f"reward_range is {reward_range}, but {problem.name} has {problem.units}")
     if stream.discovered:
         raise InputError(f"{problem.name} numbers its states, and discovered states have numbers of their own")

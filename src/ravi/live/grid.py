@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.live.numberings import alien, array_of, digits_of, short
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 OUTSIDE = ("error", "clip")
 MOST_CELLS = 2**31 - 1  # of a coordinate: more than there are numbers of states
@@ -50,11 +51,11 @@ class Grid:
         dtype: str = "float64",
         angles: int = 0,
     ) -> None:
-        ends = checks.finite(low, "low"), checks.finite(high, "high")
-        counts = checks.array(bins, "bins")
+        ends = validation.finite(low, "low"), validation.finite(high, "high")
+        counts = validation.array(bins, "bins")
         if counts.dtype.kind not in "iu":
-            raise InputError(f"bins is {checks.shown(bins)}, not whole numbers")
-        self.angles = checks.whole(angles, "angles", 0)
+            raise InputError(f"bins is {validation.shown(bins)}, not whole numbers")
+        self.angles = validation.whole(angles, "angles", 0)
         asked = None if shape is None else _shape(shape)
         if self.angles and asked is not None:
             if len(asked) != 1 or asked[0] < 2 * self.angles:
@@ -73,21 +74,23 @@ class Grid:
                 + (f" in a box of shape {asked}" if asked is not None else "")
             ) from None
         self.low, self.high = lows.tolist(), highs.tolist()
-        self.bins = [checks.whole(n, checks.at("bins", [i])) for i, n in enumerate(numbers.tolist())]
+        self.bins = [validation.whole(n, validation.at("bins", [i])) for i, n in enumerate(numbers.tolist())]
         if self.angles and (len(known) != 1 or known[0] < self.angles):
             raise InputError(f"a grid of shape {known} is not over {self.angles} angles")
         if any(abs(end) != math.pi for end in (*self.low[: self.angles], *self.high[: self.angles])):
             raise InputError("an angle is cut from low = -pi to high = pi")
         self.shape, self.dtype = (known[0] + self.angles,) if self.angles else known, _real(dtype)
-        self.outside = checks.one_of(outside, OUTSIDE, "outside")
+        self.outside = validation.one_of(outside, OUTSIDE, "outside")
         self.size = math.prod(self.bins)
         for i, (a, b, n) in enumerate(zip(self.low, self.high, self.bins, strict=True)):
             if not a < b:
-                raise InputError(f"{checks.at('low', [i])} is {a:g}, not below {checks.at('high', [i])} = {b:g}")
+                raise InputError(
+                    f"{validation.at('low', [i])} is {a:g}, not below {validation.at('high', [i])} = {b:g}"
+                )
             if not math.isfinite(b - a):
-                raise InputError(f"{checks.at('high', [i])} - {checks.at('low', [i])} is not a finite number")
+                raise InputError(f"{validation.at('high', [i])} - {validation.at('low', [i])} is not a finite number")
             if not _told_apart(a, b, n, self.dtype):
-                raise InputError(f"{checks.at('bins', [i])} is {n}: cells are narrower than {self.dtype} can tell")
+                raise InputError(f"{validation.at('bins', [i])} is {n}: cells are narrower than {self.dtype} can tell")
 
     def over(self, shape: Iterable[int], dtype: Any) -> Grid:
         """The same cells for a Box of this shape and `dtype`."""
@@ -157,8 +160,8 @@ class Grid:
 
 def _shape(value: Any) -> tuple[int, ...]:
     """The shape of an array, which has 64 axes at most."""
-    axes = islice(checks.several(value, "shape", "a list of whole numbers"), 65)
-    found = tuple(checks.whole(n, checks.at("shape", [i]), 0) for i, n in enumerate(axes))
+    axes = islice(validation.several(value, "shape", "a list of whole numbers"), 65)
+    found = tuple(validation.whole(n, validation.at("shape", [i]), 0) for i, n in enumerate(axes))
     if len(found) > 64:
         raise InputError("shape has more axes than an array can have, 64")
     return found
@@ -171,7 +174,7 @@ def _real(value: Any) -> np.dtype[Any]:
     except (TypeError, ValueError):
         found = None
     if found is None or found.kind not in "biuf":
-        raise InputError(f"dtype is {checks.shown(value)}, not a type of real numbers such as 'float32'")
+        raise InputError(f"dtype is {validation.shown(value)}, not a type of real numbers such as 'float32'")
     return found
 
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import Array
 from ravi.live.gaps import Gap, exploring, gap
 from ravi.live.plausible import Outcomes, Plausible, fixed_points, largest, plausible
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -105,7 +105,7 @@ def look(agent: Agent, policy: Array, assume: str, end: int | None) -> tuple[Int
 def _known(
     agent: Agent, policy: Array, confidence: float, assume: str, end: int | None
 ) -> tuple[Plausible, Bounds, Interval]:
-    of = plausible(agent, 1 - checks.probability(confidence, "confidence"), assume, end)
+    of = plausible(agent, 1 - validation.probability(confidence, "confidence"), assume, end)
     if policy.ndim != 2:
         raise InputError("intervals are for policies that do not depend on age")
     told, H, found = agent.table.told, agent.table.told.horizon, bounds(of, policy)

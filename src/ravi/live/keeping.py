@@ -2,7 +2,7 @@
 
 An agent goes on from its file bit for bit. Compiled loops do not check what they are given, so every array that is read
 has the shape and dtype of that of an agent that begins, and is within the range that its field declares
-(`ravi.ranges`); numbers of the header and plays that wait are checked here.
+(`ravi.runtime.ranges`); numbers of the header and plays that wait are checked here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import archive, checks, tree
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Array, Learner, Problem, Until, Walkers
 from ravi.live.table import COUNTED
-from ravi.ranges import Age, Count, Facts, Flag, Number, Past, Policy, Positive, Probability, Whole, check
+from ravi.runtime import archive, tree
+from ravi.runtime.ranges import Age, Count, Facts, Flag, Number, Past, Policy, Positive, Probability, Whole, check
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -159,8 +160,8 @@ def _begun(
     facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]
-    seed = checks.whole(header["seed"], "seed", 0, 2**63 - 1)
-    agent = kind(given, problem, checks.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
+    seed = validation.whole(header["seed"], "seed", 0, 2**63 - 1)
+    agent = kind(given, problem, validation.steps(header["steps"]), mode, scale, memory, seed, header["start_known"])
     if agent.learner.name != header["learner_name"]:
         raise InputError(f"it is of {header['learner_name']}, not of {agent.learner.name}")
     agent.table.rewards[:] = problem.rewards  # the learner's own, also where a bonus is in it

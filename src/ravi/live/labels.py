@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ravi import archive
-from ravi.checks import StreamError
+from ravi.runtime import archive
+from ravi.validation import StreamError
 
 
 class Labels:

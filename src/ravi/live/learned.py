@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.compiled import sparing
+from ravi import validation
+from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
 from ravi.live.agent import Agent
 from ravi.live.boxes import Smooth
@@ -16,6 +15,7 @@ from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
 from ravi.live.spaces import levels_in_words
 from ravi.live.warm_up import words_of
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -107,7 +107,7 @@ class Learned:
         last: what is played now. output: that of a time drawn uniformly beforehand, whose expected gap is the regret
         over T (Section 2); known once that time has come. planned: optimal in the MDP of what was seen.
         """
-        which = self.usual if which is None else checks.one_of(which, POLICIES, "policy")
+        which = self.usual if which is None else validation.one_of(which, POLICIES, "policy")
         if which == "last":
             return self.agent.policy
         if which == "planned":

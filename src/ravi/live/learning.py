@@ -25,13 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from ravi import archive, checks
-from ravi.archive import Unwritable
-from ravi.checks import InputError, StreamError
-from ravi.compiled import effort
+from ravi import validation
+from ravi._jit.functions import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
-from ravi.interrupts import interrupts
 from ravi.live import defaults
 from ravi.live.agent import Agent, agent
 from ravi.live.boxes import Smooth
@@ -48,8 +45,12 @@ from ravi.live.stretches import Stretch
 from ravi.live.table import FEW
 from ravi.live.until import Until, check_bounded
 from ravi.live.warm_up import chosen_by, whole
-from ravi.problems import room
-from ravi.writers import Look
+from ravi.runtime import archive
+from ravi.runtime.archive import Unwritable
+from ravi.runtime.interrupts import interrupts
+from ravi.runtime.problems import room
+from ravi.runtime.writers import Look
+from ravi.validation import InputError, StreamError
 
 LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
@@ -127,7 +128,8 @@ def learn(
         the same call continues from it
     progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
         notebook, False for none
-    callback : called with a `ravi.writers.Look` ten times a second at most, and at the end: the optimistic value
+    callback : called with a `ravi.runtime.writers.Look` ten times a second at most, and at the end: the optimistic
+        value
         and what was earned, per step
 
     Returns
@@ -143,7 +145,7 @@ def learn(
     500
     """
     wanted(progress)
-    checks.function(callback, "callback")
+    validation.function(callback, "callback")
     usual = learner is None
     world, found = made(env), None
     if usual and grid is None and not discover:
@@ -166,10 +168,10 @@ def learn(
     if until_gap is not None:
         check_bounded(None, discovered=discover, cells=chooses or isinstance(learner, Smooth))
     if evaluate is not None:
-        checks.whole(evaluate, "evaluate", 0)
+        validation.whole(evaluate, "evaluate", 0)
     if chooses:
-        found = chosen_by(stream, checks.steps(steps), checkpoint)
-        learner, steps = Smooth(found.grid, found.bounds), checks.steps(steps) - stream.looked
+        found = chosen_by(stream, validation.steps(steps), checkpoint)
+        learner, steps = Smooth(found.grid, found.bounds), validation.steps(steps) - stream.looked
     assert learner is not None
     if follows:
         reward_range = UNSEEN if found is None else found.rewards
@@ -206,7 +208,7 @@ def _begun(
     given: dict[str, Any],
 ) -> tuple[Agent, Path | None]:
     """The agent, new or of its checkpoint."""
-    path = None if checkpoint is None else checks.path(checkpoint, "checkpoint")
+    path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
     if path is not None:
         archive.check_place(path)
     told = problem_of(stream, problem, discount, given["rewards"], reward_range)

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
+from ravi.validation import InputError
 
 
 class Space(Protocol):
@@ -41,7 +41,7 @@ class Discrete:
     __slots__ = ("size", "start")
 
     def __init__(self, size: int, start: int = 0) -> None:
-        self.size, self.start = checks.whole(size, "size"), checks.whole(start, "start", -(2**62))
+        self.size, self.start = validation.whole(size, "size"), validation.whole(start, "start", -(2**62))
 
     def number(self, observation: Any) -> int:
         try:
@@ -68,8 +68,8 @@ class Digits:
     __slots__ = ("dtype", "shape", "size", "sizes", "starts")
 
     def __init__(self, sizes: Any, starts: Any, shape: Iterable[int], dtype: str) -> None:
-        self.sizes = [checks.whole(n, checks.at("sizes", [i])) for i, n in enumerate(sizes)]
-        self.starts = [checks.whole(n, checks.at("starts", [i]), -(2**62)) for i, n in enumerate(starts)]
+        self.sizes = [validation.whole(n, validation.at("sizes", [i])) for i, n in enumerate(sizes)]
+        self.starts = [validation.whole(n, validation.at("starts", [i]), -(2**62)) for i, n in enumerate(starts)]
         self.shape, self.dtype = tuple(shape), np.dtype(dtype)
         if not len(self.sizes) == len(self.starts) == math.prod(self.shape):
             raise InputError(f"{len(self.sizes)} sizes and {len(self.starts)} starts do not fill shape {self.shape}")

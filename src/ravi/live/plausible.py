@@ -33,11 +33,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.optimism.kl_dual import CERTAIN, shortfall
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -77,7 +77,7 @@ def plausible(
     agent: Agent, delta: float, assume: str = "nothing", end: int | None = None, scale: float = 1.0
 ) -> Plausible:
     """What is plausible for an agent, with probability 1 - delta; `scale` multiplies every radius."""
-    assumed = checks.one_of(assume, ASSUMED, "assume") == "seen"
+    assumed = validation.one_of(assume, ASSUMED, "assume") == "seen"
     if agent.rewards.mode == "changing":
         raise InputError("rewards change: no interval speaks of them")
     table, _ = agent._counted()

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Path
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
+from ravi.validation import InputError
 
 MODES = ("known", "unknown", "changing")
 SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
@@ -34,11 +34,11 @@ class Rewards:
     """Writes into the table (X, A) that the learner reads."""
 
     def __init__(self, mode: str, scale: float, memory: float | None, steps: int) -> None:
-        self.mode = checks.one_of(mode, MODES, "rewards")
-        self.scale = checks.nonnegative(scale, "reward_scale")
+        self.mode = validation.one_of(mode, MODES, "rewards")
+        self.scale = validation.nonnegative(scale, "reward_scale")
         if (memory is not None) != (mode == "changing"):
             raise InputError("memory is for rewards='changing', which needs it: steps after which a reward is old")
-        self.memory = None if memory is None else checks.positive(memory, "memory")
+        self.memory = None if memory is None else validation.positive(memory, "memory")
         self.steps = steps
         self.weight = self.total = np.zeros((0, 0))
         self.last = np.zeros((0, 0), np.int64)
@@ -54,7 +54,7 @@ class Rewards:
             larger = np.zeros((X, A), dtype)
             larger[:x, :a] = getattr(self, name)
             setattr(self, name, larger)
-        self.spread = self.scale * reward_spread(X, A, self.steps, checks.delta(None, self.steps))
+        self.spread = self.scale * reward_spread(X, A, self.steps, validation.delta(None, self.steps))
         self.renew(t)
 
     def observe(self, path: Path, rewards: Array, t: int) -> None:
@@ -81,7 +81,7 @@ class Rewards:
         """The rewards are these (X, A), in [0, 1], from now on."""
         if self.mode != "known":
             raise InputError(f"rewards are {self.mode}: what is learned from plays cannot be revealed; say 'known'")
-        self.table[:] = checks.between(rewards, 0, 1, "rewards")
+        self.table[:] = validation.between(rewards, 0, 1, "rewards")
 
     def mean(self) -> Array:
         """r_hat of what was seen; 0 where nothing was."""
@@ -137,9 +137,9 @@ class Range:
         """A reward in [0, 1]; an error where it is none, or out of range."""
         try:
             if type(reward) is not float:
-                reward = checks.number(None if isinstance(reward, str) else reward, "it")
+                reward = validation.number(None if isinstance(reward, str) else reward, "it")
         except InputError:
-            raise InputError(f"is {checks.shown(reward)}, not a number") from None
+            raise InputError(f"is {validation.shown(reward)}, not a number") from None
         value = (reward - self.low) / (self.high - self.low)
         if 0.0 <= value <= 1.0:
             return value

@@ -21,14 +21,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, problems
-from ravi.checks import InputError, StreamError
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
 from ravi.random import CYCLE, block, uniform
-from ravi.runs import Run
+from ravi.runtime import problems
+from ravi.runtime.result import Run
+from ravi.runtime.walk import draw, find, world_of
 from ravi.theory import selection as theory
-from ravi.walk import draw, find, world_of
+from ravi.validation import InputError, StreamError
 
 FIRST = 4  # numbers FIRST, FIRST + 1, ... of step 0 draw the times of the candidates
 BEGIN = 4  # the number of a rollout's first block that draws where it begins
@@ -63,10 +64,10 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
     >>> made.results["candidate_policy"].shape  # seeds, candidates, X, A
     (1, 6, 3, 2)
     """
-    J = theory.candidates(checks.probability(delta, "delta"))
+    J = theory.candidates(validation.probability(delta, "delta"))
     a_problem(problem)
-    S = checks.whole(stages, "stages", 0)
-    T, shape = checks.steps(steps), ((S,) if S else ()) + (problem.states, problem.actions)
+    S = validation.whole(stages, "stages", 0)
+    T, shape = validation.steps(steps), ((S,) if S else ()) + (problem.states, problem.actions)
 
     def init(keys: Array) -> Candidates:
         index = [[1 + int(T * uniform(key, 0, FIRST + j)) for j in range(J)] for key in keys]
@@ -144,16 +145,16 @@ def select(
     >>> ravi.select(policies, mdp, epsilon=0.1).index
     0
     """
-    eps, delta = checks.positive(epsilon, "epsilon"), checks.probability(delta, "delta")
+    eps, delta = validation.positive(epsilon, "epsilon"), validation.probability(delta, "delta")
     tables, times, failing, told = _candidates_of(policies, which, delta)
-    seed = checks.whole(told.get("seed", 0) if seed is None else seed, "seed", 0, 2**63 - 1)
+    seed = validation.whole(told.get("seed", 0) if seed is None else seed, "seed", 0, 2**63 - 1)
     J = len(tables)
     W = theory.rollouts_of(J, eps, failing)
     mdp = _mdp_of(world)
     if mdp is not None:
         found = [_on_mdp(_table(one), mdp, W, seed) for one in tables]
     else:
-        units = None if reward_range is None else checks.units(reward_range, "reward_range")
+        units = None if reward_range is None else validation.units(reward_range, "reward_range")
         given = {"discount": discount, "units": units}
         facts = {name: told.get(name) if value is None else value for name, value in given.items()}
         found = [_on_stream(one, world, W, seed, termination, facts) for one in tables]
@@ -169,7 +170,7 @@ def select(
 def _candidates_of(policies: Any, which: int, delta: float) -> tuple[list[Any], Array | None, float, dict[str, Any]]:
     """The candidates, their times, what may fail of their rollouts, and what a run says of itself."""
     if not isinstance(policies, Run):
-        checks.instance(policies, Iterable, "policies", "a run, or a list of policies")
+        validation.instance(policies, Iterable, "policies", "a run, or a list of policies")
         tables = list(policies)
         if not tables:
             raise InputError("policies is empty; there must be at least one")
@@ -178,7 +179,7 @@ def _candidates_of(policies: Any, which: int, delta: float) -> tuple[list[Any], 
         raise InputError("the run kept no candidates: make it with measures=[ravi.candidates(problem, steps, delta)]")
     if not policies.complete:
         raise InputError("the run is not complete: its candidates are policies of all its times")
-    row = checks.whole(which, "which", 0, len(policies.seeds) - 1)
+    row = validation.whole(which, "which", 0, len(policies.seeds) - 1)
     kept, J = policies.results["candidate_policy"][row], theory.candidates(delta)
     if len(kept) < J:
         raise InputError(f"the run kept {len(kept)} candidates; delta = {delta:g} needs {J}")
@@ -195,7 +196,7 @@ def _mdp_of(world: Any) -> MDP | None:
 
 
 def _table(policy: Any) -> Array:
-    return checks.finite(getattr(policy, "table", policy), "policy")
+    return validation.finite(getattr(policy, "table", policy), "policy")
 
 
 def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, int]:

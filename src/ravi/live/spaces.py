@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ravi import memory
-from ravi.checks import InputError
 from ravi.live.grid import Grid
 from ravi.live.numberings import Digits, Discrete, Parts, Space
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 LEVELS = {1: 5, 2: 3}  # of each coordinate of actions that are a Box, by how many it has
 LONG = 1000  # whole numbers: an array of more is an image, of which none is met twice

@@ -8,16 +8,16 @@ from math import inf
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.random import ACTION, RESET, block
-from ravi.ranges import PLAYABLE
+from ravi.runtime.ranges import PLAYABLE
 
 AHEAD = 256  # steps whose random numbers are drawn at once
 ROWS = 32  # of a policy, that are compared at once
 
 
 class Numbers:
-    """The random numbers of step t of a seed, as `ravi.walk` has them."""
+    """The random numbers of step t of a seed, as `ravi.runtime.walk` has them."""
 
     def __init__(self, seed: int) -> None:
         self.seed, self.first = np.uint64(seed), -AHEAD  # the first step whose numbers are there
@@ -104,7 +104,8 @@ def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
 
 
 def thresholds(row: list[float]) -> list[float]:
-    """Of the actions with these probabilities: `bisect_right` of u is the one that `ravi.walk.draw` draws by u."""
+    """Of the actions with these probabilities: `bisect_right` of u is the one that `ravi.runtime.walk.draw` draws by
+    u."""
     sums = [*accumulate(row)]
     last = max(a for a, p in enumerate(row) if p > 0.0)
     return [*sums[:last], inf]

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, tree
-from ravi.checks import InputError
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Path, Problem, told
-from ravi.problems import room
+from ravi.runtime import tree
+from ravi.runtime.problems import room
+from ravi.validation import InputError
 
 FEW = 4  # successors that a pair has room for, at first
 COUNTED = ("moves", "earned", "least", "most")  # by pair and successor
@@ -160,7 +161,7 @@ class Table:
 
 def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
     """A problem of which nothing is known but its size."""
-    X, A = checks.whole(states, "states"), checks.whole(actions, "actions")
+    X, A = validation.whole(states, "states"), validation.whole(actions, "actions")
     room(name, "states or actions", X, A, min(X, FEW))
     return Problem(
         rewards=np.ones((X, A)),

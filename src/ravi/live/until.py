@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import Floats
 from ravi.live.agent import Agent
 from ravi.live.learned import Learned, end_of, no_interval
 from ravi.live.plausible import ASSUMED
+from ravi.validation import InputError
 
 SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
 
@@ -46,8 +46,8 @@ class Until:
     """
 
     def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
-        self.live, self.assume, self.explore = live, checks.one_of(assume, ASSUMED, "assume"), explore
-        self.gap = None if gap is None else checks.positive(gap, "until_gap")
+        self.live, self.assume, self.explore = live, validation.one_of(assume, ASSUMED, "assume"), explore
+        self.gap = None if gap is None else validation.positive(gap, "until_gap")
         self.due = 1
         self.turns: list[Floats | None] = [None]
         if gap is not None and "looked" in live.extra:

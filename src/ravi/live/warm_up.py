@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import archive, checks
-from ravi.checks import InputError, StreamError
+from ravi import validation
 from ravi.core import Floats
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.spaces import space_from
+from ravi.runtime import archive
+from ravi.validation import InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent
@@ -73,12 +74,12 @@ def chosen_by(stream: Environment, steps: int, checkpoint: str | PathLike[str] |
     checkpoint of the same call."""
     if stream.terminal is None:
         raise InputError("termination='restart' takes cells for states: give grid=ravi.Grid(low, high, bins)")
-    if checkpoint is not None and (path := checks.path(checkpoint, "checkpoint")).exists():
+    if checkpoint is not None and (path := validation.path(checkpoint, "checkpoint")).exists():
         header, _ = archive.read(path, "agent")
         try:
             at = header["extra"]["environment"]
-            grid, rewards = space_from(at["observations"]), checks.units(header["problem"]["units"])
-            stream.looked = checks.whole(at["looked"], "looked", 0)
+            grid, rewards = space_from(at["observations"]), validation.units(header["problem"]["units"])
+            stream.looked = validation.whole(at["looked"], "looked", 0)
         except (KeyError, TypeError) as error:
             raise InputError(f"cannot go on from {path}: its grid was not chosen (it has no {error})") from None
         if not isinstance(grid, Grid):

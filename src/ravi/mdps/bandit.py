@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 CHOICE, GOOD, BAD = 0, 1, 2
 
@@ -28,8 +28,8 @@ def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float
 
     The best arm is the last one, so that breaking ties towards action 0 does not find it.
     """
-    A = checks.whole(arms, "arms", 1)
-    best, other = checks.chance(best, "best"), checks.chance(other, "other")
+    A = validation.whole(arms, "arms", 1)
+    best, other = validation.chance(best, "best"), validation.chance(other, "other")
     name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
     room(name, "arms", 3, A, 2, A + 1)
     return bandit_of([other] * (A - 1) + [best], discount, name=name)
@@ -37,10 +37,10 @@ def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float
 
 def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit") -> MDP:
     """The bandit whose arms succeed with these probabilities."""
-    p = checks.finite(probabilities, "probabilities")
+    p = validation.finite(probabilities, "probabilities")
     if p.ndim != 1 or p.size < 1:
-        raise checks.InputError(f"probabilities has shape {p.shape}, not (A,) with A at least 1")
-    checks.between(p, 0, 1, "probabilities")
+        raise validation.InputError(f"probabilities has shape {p.shape}, not (A,) with A at least 1")
+    validation.between(p, 0, 1, "probabilities")
     A = p.size
     room(name, "arms", 3, A, 2, A + 1)
     a, e = np.arange(A), np.eye(A + 1)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, memory
+from ravi import validation
 from ravi.core import MDP, Array, an_mdp
 from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
+from ravi.runtime import memory
 
 CLOCKS = ("plays", "epochs")
 
@@ -61,18 +62,18 @@ class Changing:
 
 def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> Changing:
     """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` steps or epochs, over and over."""
-    array = checks.finite(tables, "tables")
+    array = validation.finite(tables, "tables")
     X, A = an_mdp(mdp).states, mdp.actions
     if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):
-        raise checks.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
+        raise validation.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
     memory.needed(24 * array.size, f"tables of shape {array.shape}", "their number")
-    checks.between(array, 0, 1, "tables")
+    validation.between(array, 0, 1, "tables")
     made = replace(mdp, rewards=array.mean(0))
     return Changing(
         mdp=made,
-        tables=checks.sealed(array),
-        block=checks.whole(block, "block"),
-        clock=checks.one_of(clock, CLOCKS, "clock"),
+        tables=validation.sealed(array),
+        block=validation.whole(block, "block"),
+        clock=validation.one_of(clock, CLOCKS, "clock"),
     )
 
 
@@ -80,6 +81,6 @@ def tides(n: int = 6, discount: float = 0.9, *, left: float = 0.1, block: int = 
     """RiverSwim pays `left` at the left end, then 1 at the right end, in turns of `block` steps or epochs."""
     river = riverswim(n, discount)
     tables = np.zeros((2, river.states, river.actions))
-    tables[0, 0, LEFT] = checks.number(left, "left")
+    tables[0, 0, LEFT] = validation.number(left, "left")
     tables[1, -1, RIGHT] = 1.0
     return changing(river, tables, block=block, clock=clock)

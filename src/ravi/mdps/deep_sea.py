@@ -14,17 +14,17 @@ The uniform policy finds the treasure with probability 2^-n per pass.
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 LEFT, RIGHT = 0, 1
 
 
 def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
     """Only one sequence of n actions crosses the n^2 cells of a grid and reaches the reward."""
-    n = checks.whole(n, "n", 1)
+    n = validation.whole(n, "n", 1)
     name = named("deep-sea", n)
     room(name, "n", n * n, 2, 1, scattered=False)
     i, j = np.divmod(np.arange(n * n), n)

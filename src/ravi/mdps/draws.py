@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 
 
 def uniforms(seed: Any) -> Callable[..., np.ndarray]:
     """A function of a shape that gives the next numbers of the seed's stream, in [0, 1)."""
-    words = np.random.Philox(key=checks.whole(seed, "seed", 0))
+    words = np.random.Philox(key=validation.whole(seed, "seed", 0))
 
     def draw(*shape: int) -> np.ndarray:
         raw = np.asarray(words.random_raw(int(np.prod(shape, dtype=np.int64))), dtype=np.uint64)

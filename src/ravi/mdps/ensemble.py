@@ -12,15 +12,15 @@ from typing import Any, overload
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Problem
 from ravi.mdps.draws import uniforms
 from ravi.mdps.garnet import garnet_kernel, garnet_rewards, sizes
 from ravi.mdps.names import named
 from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
-from ravi.problems import room
+from ravi.runtime.problems import room
+from ravi.validation import InputError
 
 MOST = 10**6  # simulators
 BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
@@ -111,9 +111,13 @@ def ensemble(
     }  # fmt: skip
     if weights is None:
         return Problem(**told)
-    if isinstance(weights, (int, np.integer)) and not isinstance(weights, checks.NO_NUMBER) and not 0 <= weights < d:
-        raise InputError(f"weights is {checks.shown(weights)}, but simulators are 0 to {d - 1}")
-    theta = checks.distribution(weights, d, "weights")
+    if (
+        isinstance(weights, (int, np.integer))
+        and not isinstance(weights, validation.NO_NUMBER)
+        and not 0 <= weights < d
+    ):
+        raise InputError(f"weights is {validation.shown(weights)}, but simulators are 0 to {d - 1}")
+    theta = validation.distribution(weights, d, "weights")
     return MDP(**told, transitions=told["features"] @ theta, parameter=theta)
 
 
@@ -126,10 +130,10 @@ def garnets(
     simulators have weight 0: theta is on the border of the simplex, and the rest as before. theta is d exponentials,
     -log of uniforms, normalised: the last digit of a logarithm may differ between machines.
     """
-    d = checks.whole(simulators, "simulators", 1)
+    d = validation.whole(simulators, "simulators", 1)
     X, A, b = sizes(states, actions, branching)
-    seed = checks.whole(seed, "seed", 0)
-    border = checks.whole(border, "border", 0, d - 1)
+    seed = validation.whole(seed, "seed", 0)
+    border = validation.whole(border, "border", 0, d - 1)
     draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
     met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
     room(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
@@ -148,7 +152,7 @@ def _together(simulators: Any) -> dict[str, Any]:
     """The simulators by the names that errors give them."""
     if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
         raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
-    every = checks.several(simulators, "simulators", "a list of simulators")
+    every = validation.several(simulators, "simulators", "a list of simulators")
     given = {f"simulators[{i}]": simulator for i, simulator in enumerate(islice(every, MOST + 1))}
     if not given:
         raise InputError("simulators is empty; a mixture needs at least one")
@@ -162,7 +166,7 @@ def _kernels(given: Mapping[str, Any], rewards: Any, states: int | None, actions
     kernels = {label: of_numbers(one, label) for label, one in given.items() if not callable(one)}
     shapes: dict[str, tuple[int, ...]] = {label: kernel.shape for label, kernel in kernels.items()}
     if rewards is not None and not callable(rewards):
-        shapes["rewards"] = checks.finite(rewards, "rewards").shape
+        shapes["rewards"] = validation.finite(rewards, "rewards").shape
     shape = _shape(shapes, states, actions)
     kernels |= {label: of_function(one, shape, label) for label, one in given.items() if callable(one)}
     return [kernels[label] for label in given]
@@ -170,8 +174,8 @@ def _kernels(given: Mapping[str, Any], rewards: Any, states: int | None, actions
 
 def _shape(shapes: Mapping[str, tuple[int, ...]], states: int | None, actions: int | None) -> tuple[int, int]:
     """(X, A), which all agree on."""
-    X = None if states is None else checks.whole(states, "states")
-    A = None if actions is None else checks.whole(actions, "actions")
+    X = None if states is None else validation.whole(states, "states")
+    A = None if actions is None else validation.whole(actions, "actions")
     if not shapes:
         if X is None or A is None:
             missing = "states" if X is None else "actions"
@@ -193,7 +197,7 @@ def _rewards(function: Callable[[int, int], Any], X: int, A: int) -> np.ndarray:
     """(X, A) from (x, a) -> r."""
     r = np.empty((X, A))
     for x, a in np.ndindex(X, A):
-        r[x, a] = checks.number(function(x, a), f"rewards({x}, {a})")
+        r[x, a] = validation.number(function(x, a), f"rewards({x}, {a})")
         if not 0 <= r[x, a] <= 1:
             raise InputError(f"rewards({x}, {a}) is {r[x, a]:g}, outside [0, 1]")
     return r
@@ -212,7 +216,7 @@ def _told(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[st
         if value is None:
             raise InputError(f"{word} is missing: none of the simulators is an MDP, which would bring it along")
         if word == "initial":
-            value = checks.distribution(value, X)
+            value = validation.distribution(value, X)
         for label, one in mdps.items():
             _same(word, getattr(one, word), value, label, source)
         told[word] = value
@@ -221,12 +225,12 @@ def _told(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[st
 
 def _same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
     """An error that names the first difference."""
-    mine, theirs = np.asarray(mine), checks.finite(theirs, word)
+    mine, theirs = np.asarray(mine), validation.finite(theirs, word)
     if np.array_equal(mine, theirs):
         return
     if mine.shape != theirs.shape:
         raise InputError(f"{word} has shape {theirs.shape}, not that of {label}, {mine.shape}")
-    index = checks.first(np.atleast_1d(mine != theirs))
+    index = validation.first(np.atleast_1d(mine != theirs))
     here, there = np.atleast_1d(mine)[index], np.atleast_1d(theirs)[index]
-    where = checks.at(word, index) + " =" if mine.ndim else word
+    where = validation.at(word, index) + " =" if mine.ndim else word
     raise InputError(f"{label} has {where} {here:g}, but {source} has {there:g}")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.extras import install
+from ravi import validation
+from ravi.runtime.extras import install
+from ravi.validation import InputError
 
 ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 
@@ -43,7 +43,9 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
             IDS[made] = env
             return made
         except Exception as error:  # the environment's own code, with options of the user's
-            raise InputError(f"Gymnasium makes no environment of {checks.shown(env)}: {_why(error)[:500]}") from None
+            raise InputError(
+                f"Gymnasium makes no environment of {validation.shown(env)}: {_why(error)[:500]}"
+            ) from None
     if options:
         raise InputError(f"options go with an environment's id, not with {env!r}, which is made already")
     if isinstance(env, gymnasium.vector.VectorEnv):
@@ -52,7 +54,7 @@ def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
         raise InputError(f"{env.__name__} is a class, not an environment: {env.__name__}() makes one")
     missing = [need for need in ("reset", "step", "observation_space", "action_space") if not hasattr(env, need)]
     if missing:
-        raise InputError(f"{checks.shown(env)} is no Gymnasium environment: it has no {', '.join(missing)}")
+        raise InputError(f"{validation.shown(env)} is no Gymnasium environment: it has no {', '.join(missing)}")
     return env
 
 

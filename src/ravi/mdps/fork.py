@@ -20,11 +20,11 @@ import math
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 
 def fork(
@@ -34,9 +34,13 @@ def fork(
 
     The others share the rest of the weight.
     """
-    d = checks.whole(simulators, "simulators", 2)
-    best = checks.whole(best, "best", 0, d - 1)
-    weight, high, low = checks.chance(weight, "weight"), checks.chance(high, "high"), checks.chance(low, "low")
+    d = validation.whole(simulators, "simulators", 2)
+    best = validation.whole(best, "best", 0, d - 1)
+    weight, high, low = (
+        validation.chance(weight, "weight"),
+        validation.chance(high, "high"),
+        validation.chance(low, "low"),
+    )
     name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1), best=(best, 0))
     room(name, "simulators", 3, d, 2, d)
     p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator

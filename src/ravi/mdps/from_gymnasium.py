@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.environments import imported, inner_of, name_of, opened, options_of, value_of
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
 from ravi.mdps.to_gymnasium import make as make
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 TERMINATIONS = ("absorb", "restart")
 # Wrappers of Gymnasium that leave the problem as it is.
@@ -75,7 +76,7 @@ def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
 
 
 def _read(env: Any, discount: float, termination: str, initial: Any, name: str | None) -> MDP:
-    checks.one_of(termination, TERMINATIONS, "termination")
+    validation.one_of(termination, TERMINATIONS, "termination")
     inner = inner_of(env)
     if getattr(inner, "fickle_passenger", False):
         raise InputError(
@@ -115,7 +116,7 @@ def _entries(P: Any, X: int, A: int) -> Iterator[Entry]:
                 entry = _entry(given, x, a, X, f"P[{x}][{a}][{i}]")
                 mass += entry.probability
                 yield entry
-            if abs(mass - 1) > checks.SUM_TOLERANCE:
+            if abs(mass - 1) > validation.SUM_TOLERANCE:
                 raise InputError(f"P[{x}][{a}] has probabilities that sum to {mass:.10g}, not 1")
 
 
@@ -145,7 +146,10 @@ def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
         p, y, r, terminated = given
     except (TypeError, ValueError):
         raise InputError(f"{label} is {given!r}, not (probability, successor, reward, terminated)") from None
-    probability, reward = checks.number(p, f"the probability of {label}"), checks.number(r, f"the reward of {label}")
+    probability, reward = (
+        validation.number(p, f"the probability of {label}"),
+        validation.number(r, f"the reward of {label}"),
+    )
     if probability < 0:
         raise InputError(f"the probability of {label} is {probability:g}, which is negative")
     try:
@@ -154,14 +158,14 @@ def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
         raise InputError(f"{label} leads to {y!r}, not to a state") from None
     if not 0 <= successor < X:
         raise InputError(f"{label} leads to {successor}, but states are 0 to {X - 1}")
-    return Entry(x, a, probability, successor, reward, checks.flag(terminated, f"whether {label} terminates"))
+    return Entry(x, a, probability, successor, reward, validation.flag(terminated, f"whether {label} terminates"))
 
 
 def _initial(env: Any, initial: Any, X: int) -> np.ndarray:
     given = getattr(inner_of(env), "initial_state_distrib", None) if initial is None else initial
     if given is None:
         raise InputError(f"{name_of(env)} does not say where it begins (initial_state_distrib); give initial=")
-    return checks.distribution(given, X, "initial_state_distrib" if initial is None else "initial")
+    return validation.distribution(given, X, "initial_state_distrib" if initial is None else "initial")
 
 
 def _units(env: Any, entries: list[Entry], absorbing: bool) -> tuple[float, float]:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 STARTS = ("uniform", "first")
 COMPARED = 32  # up to this many successors, a draw is compared with those before it; beyond, it is looked up
@@ -27,8 +27,8 @@ def garnet(
 ) -> MDP:
     """Each pair of a random MDP has b random successors; `start` is "uniform" or the "first" state."""
     X, A, b = sizes(states, actions, branching)
-    checks.one_of(start, STARTS, "start")
-    seed = checks.whole(seed, "seed", 0)
+    validation.one_of(start, STARTS, "start")
+    seed = validation.whole(seed, "seed", 0)
     draw = uniforms(seed)
     name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
     room(name, "states, actions or branching", X, A, b, scattered=False)
@@ -41,8 +41,8 @@ def garnet(
 
 def sizes(states: int, actions: int, branching: int) -> tuple[int, int, int]:
     """X, A and b <= X, checked."""
-    X = checks.whole(states, "states")
-    return X, checks.whole(actions, "actions", 1), checks.whole(branching, "branching", 1, X)
+    X = validation.whole(states, "states")
+    return X, validation.whole(actions, "actions", 1), validation.whole(branching, "branching", 1, X)
 
 
 def garnet_kernel(draw: Callable[..., np.ndarray], X: int, A: int, b: int) -> tuple[np.ndarray, np.ndarray]:

@@ -22,12 +22,12 @@ the best action is sign(theta), with m = Delta.
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import ROUNDING, from_features
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 LARGEST = 20  # 2^19 actions
 
@@ -38,16 +38,16 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
     `margin` is Delta, by default (1 - gamma) / 2; the seed draws the signs of theta. Action number a has +1 at
     coordinate i where bit i of a is set.
     """
-    d = checks.whole(dimension, "dimension", 2, LARGEST)
-    gamma = checks.probability(discount, "discount")
+    d = validation.whole(dimension, "dimension", 2, LARGEST)
+    gamma = validation.probability(discount, "discount")
     delta = 1 - gamma
-    Delta = delta / 2 if margin is None else checks.positive(margin, "margin")
+    Delta = delta / 2 if margin is None else validation.positive(margin, "margin")
     most = min(delta, gamma)  # probabilities delta - Delta >= 0 and delta + Delta <= 1
     if Delta > most + ROUNDING:
-        raise checks.InputError(
+        raise validation.InputError(
             f"margin is {Delta:g}; with discount {gamma:g} it must be at most min(1 - gamma, gamma) = {most:g}"
         )
-    seed = checks.whole(seed, "seed", 0)
+    seed = validation.whole(seed, "seed", 0)
     sign = np.where(uniforms(seed)(d - 1) < 0.5, 1.0, -1.0)
     A = 2 ** (d - 1)
     name = named("hypercube", d, margin=(margin, None), seed=(seed, 0))

@@ -17,19 +17,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from ravi import checks, memory
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.hypercube import hypercube
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_linear
-from ravi.problems import room
+from ravi.runtime import memory
+from ravi.runtime.problems import room
 
 
 def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
     """Every pair of a random linear MDP is a mixture of d distributions, with known weights."""
     X, A, d = _sizes(states, actions, dimension, "dimension")
-    seed = checks.whole(seed, "seed", 0)
+    seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), named("linear", X, A, d, seed=(seed, 0))
     _room(name, "dimension", X, A, d)
     phi, m, theta = _simplex(draw, X, A, d), _simplex(draw, d, X), draw(d)
@@ -43,8 +44,8 @@ def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 
     """
     X, A, G = _sizes(states, actions, groups, "groups")
     if G > X:
-        raise checks.InputError(f"groups is {G}; there are only {X} states to put into them")
-    seed = checks.whole(seed, "seed", 0)
+        raise validation.InputError(f"groups is {G}; there are only {X} states to put into them")
+    seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), named("linear/aggregated", X, A, G, seed=(seed, 0))
     _room(name, "groups", X, A, G * A)
     m, theta = _simplex(draw, G * A, X), draw(G * A)
@@ -71,8 +72,8 @@ def hypercube_linear(dimension: int = 5, discount: float = 0.9, margin: float | 
 
 
 def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, int]:
-    X = checks.whole(states, "states")
-    return X, checks.whole(actions, "actions", 1), checks.whole(third, name, 1)
+    X = validation.whole(states, "states")
+    return X, validation.whole(actions, "actions", 1), validation.whole(third, name, 1)
 
 
 def _room(name: str, third: str, X: int, A: int, d: int) -> None:

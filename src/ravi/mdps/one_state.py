@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 
 def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
     """The A actions of a single state earn 1 / A, 2 / A, ..., 1, so that iterates have a closed form."""
-    A = checks.whole(actions, "actions", 1)
+    A = validation.whole(actions, "actions", 1)
     name = named("one-state", A)
     room(name, "actions", 1, A, 1, scattered=False)
     return one_state_of(np.arange(1, A + 1) / A, discount, name=name)
@@ -28,10 +28,10 @@ def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
 
 def one_state_of(rewards: Any, discount: float = 0.95, *, name: str = "one-state") -> MDP:
     """One state with these rewards."""
-    r = checks.finite(rewards, "rewards")
+    r = validation.finite(rewards, "rewards")
     if r.ndim != 1 or r.size < 1:
-        raise checks.InputError(f"rewards has shape {r.shape}, not (A,) with A at least 1")
-    checks.between(r, 0, 1, "rewards")
+        raise validation.InputError(f"rewards has shape {r.shape}, not (A,) with A at least 1")
+    validation.between(r, 0, 1, "rewards")
     shape = (1, r.size, 1)
     return MDP(
         rewards=r[None], successors=np.zeros(shape, np.int32), transitions=np.ones(shape), initial=np.ones(1),

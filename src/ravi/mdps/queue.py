@@ -18,11 +18,11 @@ phi_V = e_lambda (V(x + 1) - V(x)) + e_{mu_a} (V(x - 1) - V(x)) + e_1 V(x), so B
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 
 def queue(
@@ -30,11 +30,11 @@ def queue(
     cost: float = 0.2,
 ) -> MDP:  # fmt: skip
     """At most N customers wait, and A speeds can serve them; `service` is the highest rate, `cost` its price."""
-    N, A = checks.whole(size, "size", 1), checks.whole(speeds, "speeds", 1)
-    arrival, service = checks.probability(arrival, "arrival"), checks.probability(service, "service")
+    N, A = validation.whole(size, "size", 1), validation.whole(speeds, "speeds", 1)
+    arrival, service = validation.probability(arrival, "arrival"), validation.probability(service, "service")
     if arrival + service > 1:
-        raise checks.InputError(f"arrival + service is {arrival + service:g}; one event per step needs at most 1")
-    cost = checks.nonnegative(cost, "cost")
+        raise validation.InputError(f"arrival + service is {arrival + service:g}; one event per step needs at most 1")
+    cost = validation.nonnegative(cost, "cost")
     name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
     room(name, "size or speeds", N + 1, A, 3, A + 2)
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)

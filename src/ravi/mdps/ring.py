@@ -13,12 +13,12 @@ and the same with p = 1 - gamma + eps m for a policy that gives the best actions
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 
 def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, actions: int = 2, seed: int = 0) -> MDP:
@@ -26,12 +26,12 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
 
     `gap` is eps, by default (1 - gamma) / 2; the seed draws the best actions.
     """
-    S, A = checks.whole(gadgets, "gadgets", 1), checks.whole(actions, "actions", 1)
-    gamma = checks.probability(discount, "discount")
-    eps = (1 - gamma) / 2 if gap is None else checks.nonnegative(gap, "gap")
+    S, A = validation.whole(gadgets, "gadgets", 1), validation.whole(actions, "actions", 1)
+    gamma = validation.probability(discount, "discount")
+    eps = (1 - gamma) / 2 if gap is None else validation.nonnegative(gap, "gap")
     if eps > gamma:
-        raise checks.InputError(f"gap is {eps:g}; with discount {gamma:g} it must be at most gamma")
-    seed = checks.whole(seed, "seed", 0)
+        raise validation.InputError(f"gap is {eps:g}; with discount {gamma:g} it must be at most gamma")
+    seed = validation.whole(seed, "seed", 0)
     name = named("ring", S, gap=(gap, None), actions=(A, 2), seed=(seed, 0))
     room(name, "gadgets or actions", 2 * S, A, 2)
     best = (A * uniforms(seed)(S)).astype(np.int64)  # a*_i

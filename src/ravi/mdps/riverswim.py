@@ -14,11 +14,11 @@ for n = 4, 5, 6, 8, 10. For n = 6 and gamma = .9, <nu_0, V*> = 425329947 / 32605
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of, table_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 LEFT, RIGHT = 0, 1
 CRUMB = 0.005  # r(0, left)
@@ -26,7 +26,7 @@ CRUMB = 0.005  # r(0, left)
 
 def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
     """A current drives the swimmer left in a chain of n states; the large reward is at the right end."""
-    n = checks.whole(n, "n", 2)
+    n = validation.whole(n, "n", 2)
     name = named("riverswim", n)
     room(name, "n", n, 2, 3)
     x, inside = np.arange(n), np.arange(1, n - 1)
@@ -50,7 +50,7 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
     at max(x - 1, 0), which add up at the borders. d = 3; theta is a distribution, so B_theta = 1; B_phi = sqrt(3),
     attained by left. The ends differ from those of RiverSwim: for n = 6 and gamma = .9, rho* = .201982.
     """
-    n = checks.whole(n, "n", 2)
+    n = validation.whole(n, "n", 2)
     name = named("riverswim/mixture", n)
     room(name, "n", n, 2, 3, 3)
     x = np.arange(n)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory
+from ravi import validation
 from ravi.mdps.draws import uniforms
 from ravi.mdps.simulators import state_of
+from ravi.runtime import memory
 
 
 class Sampled(NamedTuple):
@@ -30,10 +31,10 @@ def sampled(
     delta: float = 0.01,
 ) -> Sampled:  # fmt: skip
     """The table of (x, a, u) -> y by `draws` draws for every pair. Give every simulator a seed of its own."""
-    X, A, m = checks.whole(states, "states"), checks.whole(actions, "actions"), checks.whole(draws, "draws")
-    delta = checks.probability(delta, "delta")
+    X, A, m = validation.whole(states, "states"), validation.whole(actions, "actions"), validation.whole(draws, "draws")
+    delta = validation.probability(delta, "delta")
     if not callable(simulator):
-        raise checks.InputError(f"simulator is {checks.shown(simulator)}, not a function (x, a, u) -> y")
+        raise validation.InputError(f"simulator is {validation.shown(simulator)}, not a function (x, a, u) -> y")
     size = 200 * X * A * min(m, X) + 100 * m  # lists of Python's own numbers
     memory.needed(size, f"a table of {X:,} states, {A:,} actions and {m:,} draws", "states, actions or draws")
     numbers = uniforms(seed)

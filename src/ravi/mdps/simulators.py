@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.tables import from_dense, from_sparse
+from ravi.runtime import memory
+from ravi.validation import InputError
 
 KINDS = "an MDP, an array P[x, a, x'], sparse matrices, a table P[x][a] = [(p, y), ...] or a function (x, a) -> {y: p}"
 
@@ -39,7 +40,7 @@ def of_numbers(simulator: Any, label: str) -> Kernel:
     if isinstance(simulator, (list, tuple)) and simulator and hasattr(simulator[0], "tocoo"):
         return _built(from_sparse, simulator, (simulator[0].shape[-1], len(simulator)), label)
     if isinstance(simulator, (list, tuple)) or hasattr(simulator, "__array__"):
-        P = checks.finite(simulator, label)
+        P = validation.finite(simulator, label)
         return _built(from_dense, P, P.shape[:2], label)
     raise InputError(f"{label} is {type(simulator).__name__}, not {KINDS}")
 
@@ -142,7 +143,7 @@ def _of_rows(rows: Iterable[tuple[str, Iterable[tuple[Any, Any]]]], shape: tuple
             state = state_of(y, shape[0], label)
             found[state] = found.get(state, 0.0) + _chance(p, f"{label}, p({state})")
         total = fsum(found.values())
-        if abs(total - 1) > checks.SUM_TOLERANCE:
+        if abs(total - 1) > validation.SUM_TOLERANCE:
             raise InputError(f"{label} sums to {total:.10g}, not 1")
         pairs += [pair] * len(found)
         successors += found.keys()
@@ -165,7 +166,7 @@ def state_of(y: Any, states: int, label: str) -> int:
 
 def _chance(p: Any, label: str) -> float:
     """A probability as a float; a Fraction, too."""
-    value = checks.number(p, label)
+    value = validation.number(p, label)
     if value < 0:
         raise InputError(f"{label} is {value:g}, a negative probability")
     return value

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks, memory
-from ravi.checks import InputError, at, first
+from ravi import validation
 from ravi.core import MDP
+from ravi.runtime import memory
+from ravi.validation import InputError, at, first
 
 RENORMALISED = 1e-3  # `renormalise` rescales rows that are off by at most this; further off is no rounding
 ROUNDING = 1e-12  # <theta, psi> below zero by at most this is zero: psi and theta cancel to a few ulps
@@ -24,7 +25,7 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
     """See `MDP.from_dense`."""
     if hasattr(P, "tocoo"):
         raise InputError("P is a sparse matrix; MDP.from_sparse takes those")
-    P = checks.finite(P, "P")
+    P = validation.finite(P, "P")
     if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
         turned = P.ndim == 3 and P.shape[1] == P.shape[2]
         hint = "; np.moveaxis(P, 0, 1) makes it of one that is (A, X, X)" if turned else ""
@@ -97,14 +98,14 @@ def from_features(
     name: str = "mdp",
 ) -> MDP:
     """See `MDP.from_features`."""
-    psi, theta = checks.finite(features, "features"), checks.finite(parameter, "parameter")
+    psi, theta = validation.finite(features, "features"), validation.finite(parameter, "parameter")
     if psi.ndim != 4 or 0 in psi.shape:
         raise InputError(f"features has shape {psi.shape}, not (X, A, B, D)")
-    checks.shaped(theta, (psi.shape[3],), "parameter", "(D,)")
+    validation.shaped(theta, (psi.shape[3],), "parameter", "(D,)")
     P = psi @ theta  # (X, A, B)
     P[(P < 0) & (P >= -ROUNDING)] = 0
     try:
-        checks.sums_to_one(P, "transitions")
+        validation.sums_to_one(P, "transitions")
     except InputError as error:
         raise InputError(f"features that do not make a kernel: <theta, psi> gives {error}") from None
     return MDP(
@@ -117,15 +118,15 @@ def from_linear(
     pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
 ) -> MDP:
     """See `MDP.from_linear`."""
-    phi, m = checks.finite(pair_features, "pair_features"), checks.finite(measures, "measures")
+    phi, m = validation.finite(pair_features, "pair_features"), validation.finite(measures, "measures")
     if phi.ndim != 3:
         raise InputError(f"pair_features has shape {phi.shape}, not (X, A, D)")
     X, A, D = phi.shape
-    checks.shaped(m, (D, X), "measures", "(D, X)")
-    r = checks.finite(rewards, "rewards")
-    r = phi @ r if r.ndim == 1 and r.shape == (D,) else checks.shaped(r, (X, A), "rewards", "(X, A)")
+    validation.shaped(m, (D, X), "measures", "(D, X)")
+    r = validation.finite(rewards, "rewards")
+    r = phi @ r if r.ndim == 1 and r.shape == (D,) else validation.shaped(r, (X, A), "rewards", "(X, A)")
     P = phi @ m
-    wrong = (P < -checks.SUM_TOLERANCE) | ~np.isfinite(P)
+    wrong = (P < -validation.SUM_TOLERANCE) | ~np.isfinite(P)
     if wrong.any():
         index = first(wrong)
         raise InputError(f"<phi, m> gives P{list(map(int, index))} = {P[index]:g}, a negative probability")
@@ -214,7 +215,7 @@ def _from_entries(
     renormalise: bool, name: str,
 ) -> MDP:  # fmt: skip
     """The MDP of the non-zero P(successor | pair) = value, in order; of each pair there are `count`."""
-    rewards = checks.between(checks.shaped(checks.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
+    rewards = validation.between(validation.shaped(validation.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
     successors, own = _padded(count, successor)
     P = np.zeros(successors.shape)
     P[own] = value
@@ -226,8 +227,8 @@ def _from_entries(
 
 def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:
     """P itself, or with its rows rescaled; an error where a row is off by more than is allowed."""
-    renormalise, total = checks.flag(renormalise, "renormalise"), P.sum(-1)
-    wrong = np.abs(total - 1) > (RENORMALISED if renormalise else checks.SUM_TOLERANCE)
+    renormalise, total = validation.flag(renormalise, "renormalise"), P.sum(-1)
+    wrong = np.abs(total - 1) > (RENORMALISED if renormalise else validation.SUM_TOLERANCE)
     if wrong.any():
         index = first(wrong)
         if renormalise:

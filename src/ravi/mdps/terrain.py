@@ -16,21 +16,21 @@ theta = (s_1, ..., s_q, 1), d = q + 1, and with I the intended cell and L, R tho
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: the sides of a are a - 1 and a + 1
 
 
 def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 0) -> MDP:
     """Moves in a W x W grid slip aside, with an unknown probability for each of q types of ground."""
-    W, q = checks.whole(width, "width", 2), checks.whole(types, "types", 1)
+    W, q = validation.whole(width, "width", 2), validation.whole(types, "types", 1)
     X, A = W * W, len(MOVES)
-    seed = checks.whole(seed, "seed", 0)
+    seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), named("terrain", W, q, seed=(seed, 0))
     room(name, "width or types", X, A, 3, q + 1)
     slip = (np.arange(q) + draw(q)) / (2 * q)

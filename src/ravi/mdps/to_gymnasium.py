@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.core import MDP, an_mdp
 from ravi.mdps.environments import imported
+from ravi.validation import InputError
 
 
 def make(mdp: MDP) -> Any:
@@ -31,7 +31,7 @@ def _environment() -> Any:
         metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
         def __init__(self, mdp: MDP) -> None:
-            from ravi.walk import world_of
+            from ravi.runtime.walk import world_of
 
             self.mdp, self.name = mdp, mdp.name
             self.observation_space = gymnasium.spaces.Discrete(mdp.states)

@@ -12,7 +12,7 @@ a trajectory without resets it would be charged H once and nothing after.
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
@@ -22,7 +22,7 @@ STAY, JUMP = 0, 1
 
 def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
     """One wrong action leads to a state without rewards, which is left with probability `leave` per step."""
-    q = checks.chance(leave, "leave")
+    q = validation.chance(leave, "leave")
     entries = [(0, STAY, 0, 1.0), (0, JUMP, 1, 1.0), (1, [STAY, JUMP], 1, 1 - q)]
     if q > 0:
         entries.append((1, [STAY, JUMP], 0, q))

@@ -16,11 +16,11 @@ import math
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 THETA = (0.35, 0.4, 0.25)
 SAID, OTHER = 0.9, 0.05  # where the simulator says that action 1 leads, and to each other place
@@ -28,8 +28,8 @@ SAID, OTHER = 0.9, 0.05  # where the simulator says that action 1 leads, and to 
 
 def two_ends(n: int = 9, discount: float = 0.95, left: float = 0.55) -> MDP:
     """Which end of a chain is better depends on where action 1 leads; the left end pays `left`, the right 1."""
-    n = checks.whole(n, "n", 2)
-    left = checks.chance(left, "left")
+    n = validation.whole(n, "n", 2)
+    left = validation.chance(left, "left")
     name = named("two-ends", n, left=(left, 0.55))
     room(name, "n", n, 2, 3, 3)
     x, one = np.arange(n), np.ones(3)

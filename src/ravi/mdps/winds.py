@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
 from ravi.mdps.terrain import MOVES
-from ravi.problems import room
+from ravi.runtime.problems import room
 
 THETA = (0.15, 0.2, 0.35, 0.3)
 PAY = (1.0, 0.9, 0.8, 0.7)
@@ -29,7 +29,7 @@ WIND = 0.6
 
 def winds(width: int = 5, discount: float = 0.95) -> MDP:
     """A wind takes most moves in a W x W grid to a corner; four simulators disagree on which."""
-    W = checks.whole(width, "width", 2)
+    W = validation.whole(width, "width", 2)
     name = named("winds", W)
     room(name, "width", W * W, 4, 4, 4)
     x, e = np.arange(W * W), np.eye(4)

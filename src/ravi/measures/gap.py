@@ -26,9 +26,9 @@ times m = max |rho_V| in the estimate and its bound; the sums of X terms, of siz
     rounding = 2 grain (1 + H) + (X + 8) eps + m eps ((X A + B + 12) (1 + H) + X + 8) + many (1 + H) (1 + m).
 
 Of the actions: T_pi sums A terms, eps A / 2; a row that misses the sum one by at most eps A is scored as it is, and
-plays a policy at most 3 eps A / 2 away in L1 (`ravi.played`), which moves rho_V by 3 eps A H / 2 and rho_d by as much.
-Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d eps (B + 21) / 2; so
-many = eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
+plays a policy at most 3 eps A / 2 away in L1 (`ravi.runtime.played`), which moves rho_V by 3 eps A H / 2 and rho_d by
+as much. Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d eps (B + 21) / 2; so many =
+eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
 
 from math import fsum
@@ -36,16 +36,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound as bound_to
-from ravi.compiled import compiled
+from ravi._jit.functions import bound as bound_to
+from ravi._jit.functions import compiled
+from ravi._jit.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
 from ravi.core import MDP, Array
 from ravi.planning.certificates import EPS, Tables, tables
 from ravi.planning.chains import values_of_small
 from ravi.planning.evaluation import relative_values
 from ravi.planning.predecessors import predecessors
-from ravi.played import row_as_drawn
-from ravi.ranges import Number, PolicyOrNan, Positive
-from ravi.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
+from ravi.runtime.played import row_as_drawn
+from ravi.runtime.ranges import Number, PolicyOrNan, Positive
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination

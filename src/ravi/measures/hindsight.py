@@ -21,17 +21,17 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Measure, Parts, Path
-from ravi.curve import cursor_into, grid
 from ravi.mdps.changing_rewards import Changing
+from ravi.measures.curve import cursor_into, grid
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import conditional_relative_entropy
 from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
-from ravi.played import played
-from ravi.ranges import Count, Flag, Next, Number, NumberOrNan, Positive, Range
+from ravi.runtime.played import played
+from ravi.runtime.ranges import Count, Flag, Next, Number, NumberOrNan, Positive, Range
 from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H

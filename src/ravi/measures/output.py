@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array, Measure, Path, Problem, Recorder
 from ravi.random import OUTPUT, uniforms
-from ravi.ranges import Fixed, PolicyOrNan
-from ravi.teams import each
+from ravi.runtime.ranges import Fixed, PolicyOrNan
 
 
 class Output(NamedTuple):

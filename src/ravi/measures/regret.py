@@ -12,10 +12,10 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, curve, grid
-from ravi.log import Log
+from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.gap import (
     FOLLOW,
     FOLLOW_SMALL,
@@ -32,8 +32,8 @@ from ravi.measures.gap import (
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
-from ravi.teams import first
+from ravi.runtime.log import Log
+from ravi.runtime.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, add_steps, curve, grid
-from ravi.teams import first
+from ravi.measures.curve import Curve, add_steps, curve, grid
 
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:

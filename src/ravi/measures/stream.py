@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array, Measure, Path, Problem, Recorder
-from ravi.ranges import ActionOrNone, Flag, PlaceOrNone
-from ravi.teams import each
-from ravi.walk import padding
+from ravi.runtime.ranges import ActionOrNone, Flag, PlaceOrNone
+from ravi.runtime.walk import padding
 
 
 class Stream(NamedTuple):

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
 from ravi.core import MDP, Array, Measure, Path, Recorder
-from ravi.curve import Curve, curve, grid
+from ravi.measures.curve import Curve, curve, grid
 from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import _evaluate, evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.played import played, row_as_drawn
-from ravi.ranges import Age, Number, Past, PolicyOrNan, Positive
-from ravi.teams import Room, each, first, sync, team, team_max, team_min
+from ravi.runtime.played import played, row_as_drawn
+from ravi.runtime.ranges import Age, Number, Past, PolicyOrNan, Positive
 
 TOLERANCE = 1e-10  # of V^pi, as `evaluate` has it
 

@@ -20,10 +20,10 @@ from math import log
 
 import numpy as np
 
+from ravi._jit.teams import beside
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
 from ravi.estimators.centred import Standard
-from ravi.teams import beside
-from ravi.together import by_pair
+from ravi.runtime.settings import by_pair
 
 
 def multiple_of_width(beta: float | Array, estimator: Estimator) -> Bonus:

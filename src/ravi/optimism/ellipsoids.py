@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Problem
 
 SIMPLEX, NULL_SPACE, RELAXED = "exact-simplex", "null-space", "relaxed"
@@ -38,9 +38,11 @@ class Flat(NamedTuple):
 
 def chosen(inner: str, problem: Problem) -> str:
     """The set by its name; "auto" is the simplex where it holds all theta that make a kernel, else the affine space."""
-    checks.one_of(inner, INNER, "inner")
+    validation.one_of(inner, INNER, "inner")
     if problem.features is None:
-        raise checks.InputError(f"{problem.name} has no features: an ellipsoid of kernels needs a linear mixture MDP")
+        raise validation.InputError(
+            f"{problem.name} has no features: an ellipsoid of kernels needs a linear mixture MDP"
+        )
     if inner == "auto":
         return SIMPLEX if encloses(problem) else NULL_SPACE
     if inner == SIMPLEX:
@@ -52,7 +54,7 @@ def kernels(problem: Problem) -> None:
     """Refuse features that are not d kernels: then points of the simplex need not make kernels."""
     offence = kernel_offence(problem)
     if offence:
-        raise checks.InputError(
+        raise validation.InputError(
             f"{problem.name}: {offence}; the simplex of mixtures needs a kernel at every coordinate"
         )
 
@@ -78,10 +80,10 @@ def encloses(problem: Problem) -> bool:
 def kernel_offence(problem: Problem) -> str:
     psi: Any = problem.features  # (X, A, B, d)
     mass = psi.sum(2)
-    wrong = (psi < 0).any(2) | (np.abs(mass - 1) > checks.SUM_TOLERANCE)
+    wrong = (psi < 0).any(2) | (np.abs(mass - 1) > validation.SUM_TOLERANCE)
     if not wrong.any():
         return ""
-    x, a, i = checks.first(wrong)
+    x, a, i = validation.first(wrong)
     least = psi[x, a, :, i].min()
     what = f"is negative ({least:g})" if least < 0 else f"sums to {mass[x, a, i]:.10g}, not 1"
     return f"features[{x}, {a}, :, {i}] {what}"
@@ -106,9 +108,9 @@ def unit_mass(problem: Problem) -> Affine:
     rank = int((size > max(rows.shape) * np.finfo(float).eps * size[0]).sum())
     origin = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]
     missed = np.abs(rows @ origin - 1)
-    if missed.max() > checks.SUM_TOLERANCE:
+    if missed.max() > validation.SUM_TOLERANCE:
         x, a = np.unravel_index(int(missed.argmax()), psi.shape[:2])
-        raise checks.InputError(
+        raise validation.InputError(
             f"{problem.name}: no theta gives all rows mass 1; features[{x}, {a}] is off by {missed.max():g}"
         )
     return Affine(origin, np.ascontiguousarray(right[rank:].T))

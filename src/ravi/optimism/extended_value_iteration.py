@@ -19,7 +19,7 @@ every action with reward 0, and may choose any plausible kernel for it. That the
 every u of the iteration has span(u) <= c, so a duplicate is worth at most gamma max u <= gamma min u + c <= min L u +
 c, because rewards are not negative.
 
-One loop, of one seed (`_iterate`), bound to the functions of each kind of sets: a team's (`ravi.teams`).
+One loop, of one seed (`_iterate`), bound to the functions of each kind of sets: a team's (`ravi._jit.teams`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import Room, each, sync, team_max, team_min
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.teams import Room, each, sync, team_max, team_min
 
 MOST = 100_000  # sweeps of one plan: enough for rewards of span 1 where gamma <= 0.999; near gamma = 1 it may not be
 LANES = 32  # threads of a team, at most
@@ -97,7 +97,7 @@ def worth(own, i, k, v, Q):  # type: ignore[no-untyped-def]
         Q[p] = r[p] + gamma * Q[p]
 
 
-most = prepare = worth  # `ravi.compiled.bound` puts those of the sets here
+most = prepare = worth  # `ravi._jit.functions.bound` puts those of the sets here
 
 
 def _iterate(own, i, k, u, before, Lu, Q, tol, span, mixing, limit):  # type: ignore[no-untyped-def]

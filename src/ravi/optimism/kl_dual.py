@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 
 CERTAIN = 40.0  # radii from which max <p, V> is max V: exp(-40) of the span is less than rounding
 FAR = 100.0  # spans from max V to nu, beyond which ln(1 + .) would lose digits

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Problem
 from ravi.optimism.ellipsoids import kernel_offence, unit_mass
 from ravi.optimism.simplex import quadratic
@@ -76,14 +76,14 @@ def simulators(problem: Problem) -> Array:
             np.append(np.zeros(d), -1.0), A_ub=np.c_[A, norms], b_ub=b, bounds=[(None, None)] * d + [(0, 1)]
         )
         if not inside.success or inside.x[-1] <= 1e-9:
-            raise checks.InputError(f"{problem.name}: the parameters that make kernels have no inner point")
+            raise validation.InputError(f"{problem.name}: the parameters that make kernels have no inner point")
         try:
             z = HalfspaceIntersection(np.c_[A, -b], inside.x[:-1]).intersections
         except QhullError:
-            raise checks.InputError(f"{problem.name}: the parameters that make kernels are not bounded") from None
+            raise validation.InputError(f"{problem.name}: the parameters that make kernels are not bounded") from None
         theta = space.origin + np.unique(np.round(z, 9), axis=0) @ space.basis.T
     if len(theta) > MOST_VERTICES:
-        raise checks.InputError(
+        raise validation.InputError(
             f"{problem.name}: the polytope of kernels has {len(theta)} vertices; at most {MOST_VERTICES} are taken"
         )
     return np.maximum(psi @ theta.T, 0.0)

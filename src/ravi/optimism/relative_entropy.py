@@ -18,12 +18,12 @@ import math
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.optimism.kl_dual import CERTAIN, shortfall
 from ravi.optimism.sets import top_of
-from ravi.teams import each
 
 LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)

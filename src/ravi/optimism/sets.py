@@ -12,9 +12,9 @@ for sets C(x, a) of distributions over all X states:
 
 p_hat = N' / n is zero beyond the stored successors, and p need not be: a pair that was never played may lead anywhere.
 (For a learner that is told the successors, `ravi.optimism.supported` has the sets on them.)
-Each is two compiled functions of one seed, a team's (`ravi.teams`): what does not depend on V is prepared once, and a
-sweep reads the counts and writes the maxima only (`ravi.optimism.extended_value_iteration.Sets`). With V negated and
-the result too, it is the minimum over the set.
+Each is two compiled functions of one seed, a team's (`ravi._jit.teams`): what does not depend on V is prepared once,
+and a sweep reads the counts and writes the maxima only (`ravi.optimism.extended_value_iteration.Sets`). With V negated
+and the result too, it is the minimum over the set.
 
 In `l1` and `bernstein` the best p depends on V through the order of the states alone. A sweep that finds the order as
 it was keeps p: it costs a product p V. Otherwise p is made anew by one walk down the successors that were seen, from
@@ -30,10 +30,10 @@ import math
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import alone, each, first, sync, team_max
 from ravi.optimism.extended_value_iteration import LANES, Sets
 from ravi.optimism.kl_dual import CERTAIN, shortfall
-from ravi.teams import alone, each, first, sync, team_max
 
 ABSENT = -1.0  # the probability of a state that is no successor
 COUNTED = 1_000  # states, up to which several threads sort by counting

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 
 TRIES = 200  # values of s for one maximum; a handful is usual

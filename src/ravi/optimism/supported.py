@@ -24,18 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Problem, told
 from ravi.optimism.extended_value_iteration import Sets
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, top_of, unranked
-from ravi.teams import each
 
 
 def is_told(support: str) -> bool:
     """Whether a learner is told the successors: the option `support`, which all of them share."""
-    return checks.one_of(support, ("off", "on"), "support") == "on"
+    return validation.one_of(support, ("off", "on"), "support") == "on"
 
 
 def known(problem: Problem, support: bool) -> Problem:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Problem
 
 
@@ -40,7 +40,7 @@ class Lists(NamedTuple):
 def lists(problem: Problem) -> Lists:
     """The non-zeros of the features of a linear mixture."""
     if problem.features is None:
-        raise checks.InputError(f"{problem.name} has no features: this learner needs a linear mixture MDP")
+        raise validation.InputError(f"{problem.name} has no features: this learner needs a linear mixture MDP")
     X, A, B, d = problem.features.shape
     psi, successors = problem.features.reshape(X * A, B, d), problem.successors.reshape(X * A, B)
     used = (psi != 0).any(1)  # (X A, d)

@@ -20,7 +20,7 @@ What comes out is where `modified_policy_iteration` starts; nothing is certified
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.planning.bands import LONG, Band, band_of, put_back, taken_out
 from ravi.planning.certificates import Tables, centre, sweep_limit

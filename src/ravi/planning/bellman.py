@@ -9,9 +9,9 @@
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, over_seeds
 from ravi.core import MDP, Array
-from ravi.teams import each, over_seeds
 
 
 def expect(mdp: MDP, V: Array) -> Array:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array
 
 EPS = 2.0**-52

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, first, sync
 from ravi.core import Array
 from ravi.planning.certificates import centre
 from ravi.planning.sweeps import chain_sweep
-from ravi.teams import each, first, sync
 
 ELIMINATED = (
     150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix

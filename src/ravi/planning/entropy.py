@@ -10,16 +10,17 @@ small t the term is summed as t^2 / 2 - t^3 / 3 + ...
 
 import numpy as np
 
-from ravi import checks, problems
+from ravi import validation
 from ravi.core import MDP, Array
 from ravi.planning.occupancies import occupancy
+from ravi.runtime import problems
 
 
 def relative_entropy(p: Array, q: Array) -> Array:
     """KL(p || q) along the last axis; infinite where p has mass and q has none."""
-    p, q = checks.finite(p, "p"), checks.finite(q, "q")
-    checks.sums_to_one(p, "p")
-    checks.sums_to_one(q, "q")
+    p, q = validation.finite(p, "p"), validation.finite(q, "q")
+    validation.sums_to_one(p, "p")
+    validation.sums_to_one(q, "q")
     return divergence(p, q)
 
 
@@ -43,7 +44,7 @@ def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array
     """H(pi || pi'), of two policies or of two batches. States that pi never visits do not count."""
     pi, pi_other = problems.policy(policy, mdp), problems.policy(other, mdp, "other")
     if pi.shape != pi_other.shape:
-        raise checks.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
+        raise validation.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
     nu = occupancy(mdp, pi).nu  # (..., X)
     apart = relative_entropy(pi, pi_other)
     return np.multiply(nu, apart, out=np.zeros(nu.shape), where=nu > 0).sum(-1)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks, problems
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
@@ -23,6 +23,7 @@ from ravi.planning.certificates import (
 )
 from ravi.planning.chains import ELIMINATED, approach, eliminated_values, policy_chain
 from ravi.planning.sweeps import policy_sweep
+from ravi.runtime import problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +69,7 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     <Evaluation: return 0.00..., V and Q ± ...>
     """
     batch = problems.policy(policy, an_mdp(mdp))
-    tol = checks.positive(tol, "tol")
+    tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)
     arrays = tables(mdp)

@@ -32,10 +32,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, like, over_seeds
 from ravi.core import Array
 from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
-from ravi.teams import each, like, over_seeds
 
 LEAST = 1e-304  # a probability below falls asleep
 AWAKE = -699.0  # and wakes where its logarithm is above; exp of it is more than LEAST

@@ -6,10 +6,10 @@ the same operations, and the same bits. An action has one number: pi, or log pi 
 
 import math
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.planning.mirror import AWAKE, LEAST, far_step
 from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
-from ravi.teams import each
 
 
 @compiled

@@ -22,10 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks, problems
+from ravi import validation
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
+from ravi.runtime import problems
 
 
 class Iterate(NamedTuple):
@@ -73,7 +74,7 @@ def md_mpi(
     >>> ravi.solve(mdp).optimum - ravi.return_of(mdp, late.policy) < 0.01
     True
     """
-    K = checks.whole(iterations, "iterations")
+    K = validation.whole(iterations, "iterations")
     iterates = md_mpi_iterates(
         mdp, eta, sweeps=sweeps, regularised_evaluation=regularised_evaluation, initial_value=initial_value,
         initial_policy=initial_policy,
@@ -91,11 +92,13 @@ def md_mpi_iterates(
     (n, X, A); it needs every action, because mirror descent gives no mass to an action that has none.
     """
     an_mdp(mdp)
-    checks.flag(regularised_evaluation, "regularised_evaluation")
-    eta, m = checks.positive(eta, "eta"), checks.whole(sweeps, "sweeps")
-    V0 = checks.finite(initial_value, "initial_value")
+    validation.flag(regularised_evaluation, "regularised_evaluation")
+    eta, m = validation.positive(eta, "eta"), validation.whole(sweeps, "sweeps")
+    V0 = validation.finite(initial_value, "initial_value")
     if V0.shape not in ((), (mdp.states,)):
-        raise checks.InputError(f"initial_value has shape {V0.shape}; it must be a number or (X,) = ({mdp.states},)")
+        raise validation.InputError(
+            f"initial_value has shape {V0.shape}; it must be a number or (X,) = ({mdp.states},)"
+        )
     if initial_policy is None:
         initial_policy = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
     policy = problems.policy(initial_policy, mdp, "initial_policy", interior=True)

@@ -9,7 +9,7 @@ states lead to near ones only, policies are improved within their band first (`r
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.planning.banded import start_of
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit
 from ravi.planning.chains import Chain, approach

@@ -3,7 +3,7 @@
 They have the same bits on every machine, and LLVM works on several numbers at once.
 """
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 
 STEEP = -0.69  # the least argument of expm1. More than -ln 2: a mean of expm1 is more than -1/2
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ravi import checks, problems
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
@@ -31,6 +31,7 @@ from ravi.planning.chains import (
     policy_chain,
     transpose,
 )
+from ravi.runtime import problems
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +76,7 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     np.True_
     """
     batch = problems.policy(policy, an_mdp(mdp))
-    tol = checks.positive(tol, "tol")
+    tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     mu, nu, error = of_batch(mdp, batch[None] if single else batch, tol)
     return Occupancy(mu[0], nu[0], error[0]) if single else Occupancy(mu, nu, error)

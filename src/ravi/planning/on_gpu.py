@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ravi import device, teams
-from ravi.checks import InputError
+from ravi._jit import teams
 from ravi.planning.certificates import Tables, span_goal, sweep_limit
 from ravi.planning.chains import Chain
 from ravi.planning.modified_policy_iteration import follow
 from ravi.planning.sweeps import Sweep, bellman_sweep, chain_sweep
+from ravi.runtime import gpu as device
+from ravi.validation import InputError
 
 SWEEPS = {"value_iteration": 0, "modified_policy_iteration": 8}  # of the greedy policy, between two of all actions
 

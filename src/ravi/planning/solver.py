@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import MDP, Array, Floats, an_mdp
-from ravi.device import DEVICES
 from ravi.planning.certificates import EPS, half_width, mean, tables
 from ravi.planning.sweeps import Sweep
+from ravi.runtime.gpu import DEVICES
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -99,9 +99,9 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     <Solution by modified_policy_iteration in ... sweeps: optimum 0.2..., V and Q ± ..., policy within ... of optimal>
     """
     an_mdp(mdp)
-    tol = checks.positive(tol, "tol")
-    checks.one_of(method, METHODS, "method")
-    checks.one_of(device, DEVICES, "device")
+    tol = validation.positive(tol, "tol")
+    validation.one_of(method, METHODS, "method")
+    validation.one_of(device, DEVICES, "device")
     arrays = tables(mdp)
     sweep: Sweep
     if device == "gpu":

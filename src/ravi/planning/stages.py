@@ -17,24 +17,24 @@ import math
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import bound, compiled
+from ravi import validation
+from ravi._jit.functions import bound, compiled
 from ravi.core import MDP, Array, Problem
 from ravi.planning.certificates import EPS, centre, distributions, half_width, mean, miss, span_goal, tables
 from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain
 from ravi.planning.evaluation import relative_values
 from ravi.planning.sweeps import policy_sweep
-from ravi.played import played
+from ravi.runtime.played import played
 
 MOST = 200_000  # stages of a plan
 
 
 def effective_horizon(problem: Problem, truncation: float) -> int:
     """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
-    eps = checks.positive(truncation, "truncation")
+    eps = validation.positive(truncation, "truncation")
     S = max(1, math.ceil(math.log(problem.horizon / eps) / math.log(1 / problem.discount)))
     if S > MOST:
-        raise checks.InputError(
+        raise validation.InputError(
             f"discount {problem.discount!r} and truncation {eps:g} make {S:,} stages, more than {MOST:,}: "
             "lower the discount, or raise the truncation"
         )

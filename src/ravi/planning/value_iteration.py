@@ -6,7 +6,7 @@ no need to wait for gamma^n H to vanish (Puterman 2005, Section 6.6.2).
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit
 from ravi.planning.sweeps import Sweep, bellman_sweep
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, probability
 from ravi.statistics.intervals import Interval, band, estimated, finite, interval, resampled
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import wilson
+from ravi.validation import InputError, probability
 
 POINTS = 101  # thresholds of a profile, unless given
 REFERENCE = "uniform"  # the learner by whose regret others are divided, where it is there

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError, must_be
+from ravi import validation
 from ravi.statistics import resampling
 from ravi.statistics.resampling import drawn, enough_resamples, picked, product
+from ravi.validation import InputError, must_be
 
 STATISTICS = ("mean", "median", "iqm")
 LEAST_FOR_MEAN, LEAST_FOR_IQM = 5, 12  # seeds for bootstrap-t: with fewer, resamples may have next to no variance
@@ -51,7 +51,7 @@ def stratified(
     """
     must_be(statistic, STATISTICS, "statistic")
     level, resamples, key = resampled(level, resamples, key)
-    several = checks.several(groups, "groups", "arrays of numbers, one for each MDP")
+    several = validation.several(groups, "groups", "arrays of numbers, one for each MDP")
     x = [finite(group, f"groups[{place}]", 1) for place, group in enumerate(several)]
     if not x:
         raise InputError("there are no groups")
@@ -295,7 +295,7 @@ def _weights(x: list[np.ndarray]) -> np.ndarray:
 
 def finite(values: Any, name: str, axes: int) -> np.ndarray:
     """An array of this many axes, not empty, of finite numbers."""
-    x = checks.finite(values, name)
+    x = validation.finite(values, name)
     if x.ndim != axes or not x.size:
         raise InputError(f"{name} has shape {x.shape}; it must be {'(n,)' if axes == 1 else '(n, P)'}, not empty")
     return x
@@ -303,5 +303,5 @@ def finite(values: Any, name: str, axes: int) -> np.ndarray:
 
 def resampled(level: Any, resamples: Any, key: Any) -> tuple[float, int, int]:
     """The level of an interval, and how many resamples are drawn by which key, as numbers."""
-    many, number = checks.whole(resamples, "resamples", 1, MOST_RESAMPLES), checks.whole(key, "key", 0)
-    return checks.probability(level, "level"), many, number
+    many, number = validation.whole(resamples, "resamples", 1, MOST_RESAMPLES), validation.whole(key, "key", 0)
+    return validation.probability(level, "level"), many, number

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, flag, number, several
 from ravi.statistics.intervals import finite, resampled, student, studentised
 from ravi.statistics.resampling import drawn, enough_resamples, product
+from ravi.validation import InputError, flag, number, several
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError, did_you_mean, must_be
+from ravi import validation
+from ravi.validation import InputError, did_you_mean, must_be
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -125,7 +125,7 @@ def scores(
 def entries_of(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
     """The entries of the suite that are meant."""
     rows: list[dict[str, Any]] = results.entries.to_pylist()
-    which = {"section": section, "column": column, "steps": None if steps is None else checks.steps(steps)}
+    which = {"section": section, "column": column, "steps": None if steps is None else validation.steps(steps)}
     for key, wanted in which.items():
         if wanted is not None:
             known = list(dict.fromkeys(str(row[key]) for row in rows))

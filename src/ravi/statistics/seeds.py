@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, positive, probability, whole
-from ravi.extras import install
+from ravi.runtime.extras import install
 from ravi.statistics.comparisons import differences
 from ravi.statistics.scores import Scores
+from ravi.validation import InputError, positive, probability, whole
 
 MOST = 10**9  # seeds that are looked at
 

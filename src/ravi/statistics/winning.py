@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError, several
 from ravi.statistics.intervals import Interval, resampled
 from ravi.statistics.resampling import BLOCK, KEPT, counted
 from ravi.statistics.scores import Scores
+from ravi.validation import InputError, several
 
 LEAST_VARIANCE = 1e-20  # of a share: below this it is rounding
 

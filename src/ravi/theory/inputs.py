@@ -1,6 +1,6 @@
-"""Is this number one that the theory speaks of? Plain numbers pass here; what does not is judged by `ravi.checks`.
+"""Is this number one that the theory speaks of? Plain numbers pass here; what does not is judged by `ravi.validation`.
 
-`ravi.checks` is imported only then, so that good input needs no NumPy.
+`ravi.validation` is imported only then, so that good input needs no NumPy.
 """
 
 from math import inf
@@ -47,6 +47,6 @@ def refuse(message: str) -> NoReturn:
 
 
 def _checks() -> Any:
-    from ravi import checks
+    from ravi import validation
 
-    return checks
+    return validation

@@ -7,8 +7,8 @@ time, that knows all of the MDP but which action is best in each gadget.
 from math import sqrt
 from typing import NamedTuple
 
-from ravi.checks import InputError
 from ravi.theory import inputs
+from ravi.validation import InputError
 
 
 class Lower(NamedTuple):

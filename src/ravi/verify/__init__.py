@@ -21,13 +21,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ravi import checks, ids
+from ravi import ids, validation
 from ravi.core import MDP, Learner
 from ravi.display.progress import Progress
-from ravi.engine import resolved
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.solver import solve
+from ravi.runtime.api import resolved
 from ravi.verify import (
     analysis,
     changing_rewards,
@@ -107,10 +107,10 @@ def verify(
     progress: Progress | bool | None = None,
 ) -> Report:
     """Run `learner` on `mdp`, with the last epoch played to its end, and hold every claim against it."""
-    form = form_of(learner, mdp, checks.steps(steps))
+    form = form_of(learner, mdp, validation.steps(steps))
     chosen = [claim for claim in form.claims if wanted(claim, only)]
     if not chosen:
-        raise checks.InputError(f"{', '.join(only)} is not about {form.learner.name}")
+        raise validation.InputError(f"{', '.join(only)} is not about {form.learner.name}")
     return form.report(chosen, seeds, progress)
 
 
@@ -119,9 +119,9 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
     if not (learner.parts or learner.sets or isinstance(learner.plan, Phases) or isinstance(world, Changing)):
-        raise checks.InputError(f"{learner.name} is not of RAVI-UCB's form: no claim is about it (take ravi-ucb)")
+        raise validation.InputError(f"{learner.name} is not of RAVI-UCB's form: no claim is about it (take ravi-ucb)")
     if mdp.states > MOST_STATES:
-        raise checks.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
+        raise validation.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
         learner, scene = changing_rewards.scene_of(learner, world, steps)
         return Form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
@@ -162,9 +162,9 @@ def _known(name: str) -> None:
     """An error unless a claim has this name."""
     every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
     if not any(_names(claim, name) for claim in every):
-        near = checks.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
+        near = validation.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
         hint = near or " Ids are P1, A15 or T5, say; `ravi verify MDP LEARNER` prints all that apply."
-        raise checks.InputError(f"there is no claim {name!r}.{hint}")
+        raise validation.InputError(f"there is no claim {name!r}.{hint}")
 
 
 def _names(claim: Claim, name: str) -> bool:

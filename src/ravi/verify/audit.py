@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi import tree
 from ravi.core import Array, Measure, Path
 from ravi.planning.bellman import expect
 from ravi.planning.entropy import divergence
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
+from ravi.runtime import tree
 from ravi.theory import doubling
 from ravi.verify import walks
 from ravi.verify.books import Audit, Backup, Iterate, Keeper, Plan, Planned, Seen, Totals, Worst, begin, ends, iterate

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import tree
 from ravi.core import Array, Path
 from ravi.planning.occupancies import of_batch
-from ravi.runs import Run
+from ravi.runtime import tree
+from ravi.runtime.result import Run
 from ravi.verify.scene import Scene, lam
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner
 from ravi.learners.ravi_ucb.changing_rewards import changing, marks
 from ravi.mdps.changing_rewards import Changing
@@ -130,7 +130,7 @@ def scene_of(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Sc
     made = changing(learner, world) if learner.told.world is None else learner
     for (name, was), now in zip(marks(made.told.world).items(), marks(world).values(), strict=True):
         if was != now:
-            raise checks.InputError(f"{made.name} was made with {name} {was}, not {now}")
+            raise validation.InputError(f"{made.name} was made with {name} {was}, not {now}")
     scene = scenes.scene_of(made, world.mdp, steps, solve(world.mdp, tol=1e-12))
     scene = scene._replace(world=world, parts=scene.parts._replace(backups=None))  # those are with one table
     J = len(world.tables)

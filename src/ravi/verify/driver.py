@@ -9,7 +9,7 @@ import numpy as np
 
 from ravi.core import Learner
 from ravi.display.progress import Progress
-from ravi.engine import run
+from ravi.runtime.api import run
 from ravi.verify import lemmas
 from ravi.verify.audit import audit, finish
 from ravi.verify.books import Evidence, Keeper

@@ -11,8 +11,8 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.display import html as display
-from ravi.printable import counted
-from ravi.runs import Run
+from ravi.display.printable import counted
+from ravi.runtime.result import Run
 from ravi.theory import doubling
 from ravi.verify.books import Evidence, Worst
 from ravi.verify.chance import Interval, student

@@ -19,7 +19,7 @@ import sys
 import time
 
 from ravi import Learner
-from ravi.checks import InputError
+from ravi.validation import InputError
 from ravi.learners.posterior.psrl import psrl
 from ravi.learners.ravi_ucb.ravi_ucb import tabular
 

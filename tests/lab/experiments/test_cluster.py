@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ravi.checks import InputError
 from ravi.lab.experiments.cluster import Cluster, _join
 from ravi.lab.experiments.pools import Lost
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.work import Outcome, work
+from ravi.validation import InputError
 from tests.lab.experiments import small
 from tests.lab.experiments.tasks import bits, drive, gone, task, through, wait_for, write_learners
 

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab import suites
 from ravi.lab.experiments.forecast import forecast
 from ravi.lab.experiments.reproduce import reproduce
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
+from ravi.validation import InputError
 from tests.helpers import COMMAND
 from tests.lab.experiments.small import SMALL
 from tests.support.command import typed
@@ -179,7 +179,7 @@ def forged(folder, change):
     table = pq.read_table(part)
     part.unlink()
     store = Store(folder)
-    with store.launch({"versions": ravi.runs.versions()}):
+    with store.launch({"versions": ravi.runtime.result.versions()}):
         store.write([change(table)])
     return f"{table['setting'][0]}-{table['seed'][0]}"
 

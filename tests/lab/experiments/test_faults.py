@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi import archive
-from ravi.checks import InputError
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import freezing
 from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
+from ravi.runtime import archive
+from ravi.validation import InputError
 from tests.lab.experiments.small import SMALL, bits
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -50,7 +50,7 @@ os.replace = replace
 """
 DIE_WITH_HALF_A_PART = """
 import io, os, signal
-from ravi import archive
+from ravi.runtime import archive
 put, parts = archive.write_file, []
 def half(path, fill):
     parts.append(path) if str(path).endswith(".parquet") else None

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ravi.checks import InputError
 from ravi.lab.experiments import processes
 from ravi.lab.experiments.pools import Lost
 from ravi.lab.experiments.processes import Processes
 from ravi.lab.experiments.work import Outcome, work
 from ravi.lab.experiments.worker import Messages, framed
+from ravi.validation import InputError
 from tests.lab.experiments.tasks import LEARNERS, bits, drive, gone, task, through, wait_for, write_learners
 
 ROOT = Path(__file__).parents[3]

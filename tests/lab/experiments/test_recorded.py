@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.experiments import recorded
 from ravi.lab.experiments.rows import SCHEMA
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows
 
 SEEDS = tuple(range(6))

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.experiments.manifest import differing, git, manifest
 from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
 from ravi.lab.experiments.rows import SCHEMA
@@ -19,6 +18,7 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.page import report
 from ravi.machine import gpu, memory, quota
+from ravi.validation import InputError
 from tests.lab.experiments.stores import SUITE, created, failed, made, rows, setting, subject
 from tests.lab.report import folders
 

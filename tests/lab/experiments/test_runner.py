@@ -10,8 +10,7 @@ from itertools import pairwise
 import pytest
 
 import ravi
-from ravi import batches, compiled_driver, ids
-from ravi.checks import InputError
+from ravi import ids
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
 from ravi.lab.experiments import work as working
@@ -28,7 +27,10 @@ from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
-from ravi.runs import versions
+from ravi.runtime import batches
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime.result import versions
+from ravi.validation import InputError
 from tests.lab.experiments.small import SMALL, bits
 from tests.support.pools import Here
 

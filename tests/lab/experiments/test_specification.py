@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ravi import checks, ids
-from ravi.checks import InputError
-from ravi.foreign import importable
+from ravi import ids, validation
 from ravi.lab.experiments.suite_file.specification import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
 from ravi.lab.experiments.suite_file.specify import specify
+from ravi.runtime.foreign import importable
+from ravi.validation import InputError
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
 
@@ -134,7 +134,7 @@ def test_entries_are_all_combinations_in_order():
 def test_seeds_can_be_said_in_many_ways(seeds, wanted):
     assert specify(suite_of(seeds=seeds)).sections[0].seeds == wanted
     assert specify(suite_of(), seeds=seeds).sections[0].seeds == wanted
-    assert checks.seeds(seeds) == list(wanted)
+    assert validation.seeds(seeds) == list(wanted)
 
 
 def test_tuning_seeds_are_counted_from_a_million_unless_listed():
@@ -581,7 +581,7 @@ def test_a_suite_without_modules_of_its_own_does_not_depend_on_its_folder(tmp_pa
 def test_a_worker_can_import_what_the_suite_names(beside):
     folder, name = beside
     made = specify(put(folder, BESIDE.format(mdps='"trap"', learners=f'"{name}:mine"')))
-    code = "import sys; from ravi import ids; from ravi.foreign import importable; "
+    code = "import sys; from ravi import ids; from ravi.runtime.foreign import importable; "
     code += "importable(sys.argv[1]); print(ids.canonical(sys.argv[2]))"
     words = [sys.executable, "-c", code, made.folder, made.sections[0].learners[f"{name}:mine"]]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == f"{name}:mine"

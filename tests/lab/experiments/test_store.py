@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.experiments.rows import CURVES, SCHEMA, packed, rows_of, unpacked
 from ravi.lab.experiments.store import PART, Store, opened, wrong_with
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
 
 

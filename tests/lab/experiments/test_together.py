@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from ravi import cli, compiled_driver, device
-from ravi.checks import InputError
+from ravi import cli
 from ravi.lab.experiments import runner
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.runner import run_suite
@@ -14,6 +13,9 @@ from ravi.lab.experiments.schedule.agenda import Agenda
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import undone, work
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import gpu as device
+from ravi.validation import InputError
 from tests.lab.experiments.small import bits as stored
 from tests.lab.experiments.tasks import bits, task, write_learners
 from tests.lab.experiments.test_agenda import agenda_of, section, suite_of

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from ravi import batches, compiled_driver, engine, ids
+from ravi import ids
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
 from ravi.lab.experiments.rows import rows_of, unpacked
 from ravi.lab.experiments.work import work
-from ravi.runs import Run
+from ravi.runtime import api as engine
+from ravi.runtime import batches
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime.result import Run
 from tests.lab.experiments.tasks import LEARNER, RIVER, bits, task, write_learners
 
 

@@ -6,7 +6,6 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.lab.experiments import forecast, reproduce
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.suite_file.specify import specify
@@ -14,6 +13,7 @@ from ravi.lab.report.figures import each_written
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
 from ravi.large import running
+from ravi.validation import InputError
 from tests.lab.experiments.small import bits
 from tests.lab.experiments.test_runner import drive
 from tests.support.pools import Here

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from ravi.curve import grid
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.page.numbers import Name
+from ravi.measures.curve import grid
 
 PUBLISHED = {"scale": None, "step_scale": None}
 

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.cli import show
 from ravi.display import style
 from ravi.lab import demo
 from ravi.lab.report import curves, figures, scatter
 from ravi.lab.report.index import KINDS, STORY, index_page, kind_of
 from ravi.statistics.intervals import band, interval
+from ravi.validation import InputError
 from tests.lab.report.folders import made
 from tests.support.pools import in_this_process
 

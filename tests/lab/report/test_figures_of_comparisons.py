@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
 from ravi.display import style
 from ravi.lab.report import matrix, scatter
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement
+from ravi.validation import InputError
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.display import maps as layouts
 from ravi.display import style
-from ravi.engine import resolved
 from ravi.lab.report import grids, learning, parameters
+from ravi.runtime.api import resolved
+from ravi.validation import InputError
 from ravi.verify.scene import scene_of
 
 matplotlib = pytest.importorskip("matplotlib")

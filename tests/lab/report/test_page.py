@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.experiments import recorded
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
@@ -25,6 +24,7 @@ from ravi.lab.report.page.numbers import range_of, written
 from ravi.lab.report.page.shapes import LISTED, POINTS, spread
 from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, rows
 from tests.lab.report.folders import made, text_of
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.checks import InputError
 from ravi.cli import show
 from ravi.lab.report.page.numbers import written
 from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, improvement, interval, scores
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, rows, setting
 from tests.lab.experiments.test_results import tuned
 

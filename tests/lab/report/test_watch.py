@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 import ravi
-from ravi.checks import InputError
 from ravi.lab.report import watch as watching
 from ravi.lab.report.view import Runs, View
 from ravi.lab.report.watch import duration, fitting, frame, headline, text, watch
 from ravi.statistics import interval
+from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
 from tests.lab.experiments.test_results import tuned
 

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.learners.contrib.o_reps import o_reps
 from ravi.mdps import garnet, one_state_of, riverswim
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform

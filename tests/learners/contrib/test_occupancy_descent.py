@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, occupancy, solve
@@ -12,6 +11,7 @@ from ravi.planning.bellman import expect
 from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
 from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.mirror import mirror_step
+from ravi.validation import InputError
 from tests.helpers import dense
 from tests.planning.exact import cycle, random_mdp, random_policies
 from tests.support.occupancy_step import o_reps_step

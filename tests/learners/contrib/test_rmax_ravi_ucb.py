@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.gram import Gram, gram, renew
 from ravi.estimators.linear import features_of
 from ravi.learners.contrib.rmax_ravi_ucb import rmax_ravi_ucb
 from ravi.planning.mirror import mirror_step
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal import linear_learners as literal
 

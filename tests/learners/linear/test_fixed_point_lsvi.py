@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.linear import features_of
 from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point, fixed_point_lsvi
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.learners.contrib.test_rmax_ravi_ucb import WORLDS, backups, exact
 from tests.literal import linear_learners as literal

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, measures
 from ravi.learners.linear import largest_gain as module
 from ravi.learners.linear.fopo import fopo
 from ravi.learners.linear.largest_gain import largest_gain
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.learners.contrib.test_rmax_ravi_ucb import WORLDS, backups, exact, small
 from tests.literal import linear_learners as literal

@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import resume, run
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.gamma_lscvi_ucb import gamma_lscvi_ucb
@@ -19,7 +17,9 @@ from ravi.learners.linear.olsvi_fh import block_length, olsvi_fh
 from ravi.learners.linear.rlsvi import gaussians, rlsvi
 from ravi.planning.solver import solve
 from ravi.planning.stages import effective_horizon, staged_values
-from ravi.runs import Run
+from ravi.runtime.api import resume, run
+from ravi.runtime.result import Run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import lsvi as literal
 

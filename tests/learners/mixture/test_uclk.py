@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from ravi import ids, tree
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import MDP
-from ravi.engine import resume, run
 from ravi.estimators.gram import gram
 from ravi.learners.linear.fixed_point_lsvi import fixed_point_lsvi
 from ravi.learners.mixture.ellipsoid import embedding, on_flat, on_simplex, planner
@@ -26,7 +24,10 @@ from ravi.optimism.simplex import ball, maximum
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
-from ravi.runs import Run
+from ravi.runtime import tree
+from ravi.runtime.api import resume, run
+from ravi.runtime.result import Run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense
 from tests.literal import uclk as literal
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ravi import ids, python_driver
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.by_age import checked, learn
 from ravi.estimators.gram import gram
 from ravi.learners.mixture.ucrl_vtr import ucrl_vtr
@@ -17,8 +15,11 @@ from ravi.mdps import bandit, garnets, hypercube, queue, riverswim, riverswim_mi
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.solver import solve
 from ravi.planning.stages import effective_horizon, staged_values
-from ravi.tree import leaves
-from ravi.walk import room
+from ravi.runtime import python as python_driver
+from ravi.runtime.api import run
+from ravi.runtime.tree import leaves
+from ravi.runtime.walk import room
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import staged
 

@@ -8,15 +8,15 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP, Until
-from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.learners.pac.core import backups
 from ravi.learners.pac.mbie import log_subsets
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.sets import l1
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import model_based as literal
 from tests.support.plans import backup_of

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import Until
-from ravi.engine import run
 from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.mdps import garnet, riverswim
 from ravi.planning.predecessors import predecessors
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, spy
 from tests.learners.pac.test_core import lists, step_by_step, without_ties
 from tests.literal import model_based as literal

@@ -70,5 +70,5 @@ def test_its_regret_is_small_where_the_prior_is_right():
 
 
 def test_it_needs_features():
-    with pytest.raises(ravi.checks.InputError, match="no features"):
+    with pytest.raises(ravi.validation.InputError, match="no features"):
         ravi.ids.learner("psrl/mixture", ravi.mdp("garnet/4,2,2"), 100)

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.learners.posterior.gammas import gamma, log_gamma
 from ravi.mdps import garnet, riverswim
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import drawn_rows, spy
 
 KEY = np.uint64(7)

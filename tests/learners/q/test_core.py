@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import binom, norm
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.learners.q.ucb_q import bonus, rate
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import spy
 from tests.literal import model_free as literal
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi._jit.teams import made
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets, cold, scratch
 from ravi.optimism.relative_entropy import ends
-from ravi.teams import made
 from tests.support.plans import of_one_value
 
 TOL = 1e-9

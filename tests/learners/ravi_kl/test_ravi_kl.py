@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import checks, ids
+from ravi import ids, validation
 from ravi.core import Measure
 from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_ucb.inner import Iterates, Played
@@ -21,7 +21,7 @@ def observed(learner, mdp, steps, seeds):
 
     def record(m, state, path, opening):
         if opening and path.length.any():
-            seen.append((ravi.tree.copy(state), path.time.copy()))
+            seen.append((ravi.runtime.tree.copy(state), path.time.copy()))
         return m
 
     look = Measure("look", lambda keys: (), record, lambda m: {})
@@ -188,5 +188,5 @@ def test_regrets_on_riverswim(id):
     ],
 )
 def test_what_is_refused(id, said):
-    with pytest.raises(checks.InputError, match=said.replace("(", r"\(")):
+    with pytest.raises(validation.InputError, match=said.replace("(", r"\(")):
         ids.learner(id, ids.mdp("riverswim/4"), 100)

@@ -5,15 +5,15 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
 from ravi.learners.ravi_ucb.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
+from ravi.runtime.api import run
 from ravi.theory import doubling as theory
 from ravi.theory import tabular
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal.mirror import mirror_step
 

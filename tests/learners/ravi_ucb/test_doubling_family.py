@@ -5,13 +5,14 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi import contract, ids, tree
-from ravi.checks import InputError
-from ravi.engine import run
+from ravi import ids, testing
 from ravi.learners.ravi_ucb import doubling, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.runtime import tree
+from ravi.runtime.api import run
 from ravi.theory import doubling as theory
 from ravi.theory import generic, mixture, tabular
+from ravi.validation import InputError
 from tests.helpers import script, spy
 
 RIVER, ENSEMBLE = "riverswim/mixture/4,discount=0.8", "ensemble/2,4,2,2,discount=0.75"
@@ -80,7 +81,7 @@ def test_the_length_of_a_run_is_not_known(name, options):
 
 @pytest.mark.parametrize("name", ["ravi-ucb/mixture", "ravi-ucb+", "ravi-ucb+/mixture"])
 def test_learners_that_move_do_what_every_learner_must_do(name):
-    contract.check(f"{name}/doubling,first=7,{BASES[name][0]}", mdps=[RIVER], steps=200)
+    testing.check(f"{name}/doubling,first=7,{BASES[name][0]}", mdps=[RIVER], steps=200)
 
 
 def test_a_plan_of_several_phases_is_that_of_each_alone():

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.engine import run
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.linear import ravi_ucb_linear
 from ravi.mdps import linear, riverswim
+from ravi.runtime.api import run
 from tests.helpers import dense, spy
 from tests.literal.algorithms import dot, norm, solve
 from tests.literal.algorithms import ravi_ucb as algorithm_1

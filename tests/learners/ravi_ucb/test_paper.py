@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ravi.engine import run
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import parameter, ridge
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
+from ravi.runtime.api import run
 from tests.helpers import dense, spy
 
 ATOL = 1e-9

@@ -6,9 +6,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi import ids, tree
-from ravi.checks import InputError
-from ravi.engine import run
+from ravi import ids
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import Counts, counts
 from ravi.estimators.ridge import Regression, ridge
@@ -25,7 +23,10 @@ from ravi.optimism.bonuses import (
     within_span,
 )
 from ravi.random import uniform
+from ravi.runtime import tree
+from ravi.runtime.api import run
 from ravi.theory import constants, generic
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import plus
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ravi.engine import run
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import bandit, garnet, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain, two_cycle
+from ravi.runtime.api import run
 from tests.helpers import dense, spy
 from tests.literal import algorithms
 

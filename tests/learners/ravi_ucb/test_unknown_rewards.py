@@ -6,10 +6,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi import contract
-from ravi.checks import InputError
+from ravi import testing
 from ravi.core import Stated
-from ravi.engine import run
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
 from ravi.learners.regularised import md_mpi
@@ -18,9 +16,11 @@ from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
 from ravi.planning.bellman import expect
 from ravi.random import uniform
+from ravi.runtime.api import run
+from ravi.runtime.walk import room
 from ravi.theory import tabular
 from ravi.theory import unknown_rewards as theory
-from ravi.walk import room
+from ravi.validation import InputError
 from tests.helpers import spy
 
 T = 600
@@ -224,7 +224,7 @@ def test_a_mixture_can_learn_its_rewards_too():
         base = ravi_ucb.linear_mixture(problem, steps, scale=0.02, step_scale=30)
         return unknown_rewards.unknown(base, problem, steps, reward_scale=0.3)
 
-    contract.check(builder, contract.MDPS[:1])
+    testing.check(builder, testing.MDPS[:1])
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.linear import features_of
 from ravi.learners.regularised.mdp_exp2 import mdp_exp2
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.learners.contrib.test_rmax_ravi_ucb import WORLDS, small
 from tests.learners.regularised.test_politex import uniform_epochs

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.learners.regularised.oppo import oppo
 from ravi.mdps import garnets, riverswim, riverswim_mixture
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.stages import staged_values
-from ravi.tree import leaves
+from ravi.runtime.api import run
+from ravi.runtime.tree import leaves
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.learners.mixture.test_ucrl_vtr import (
     CONTRACT,

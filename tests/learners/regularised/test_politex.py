@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import norm
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP, Path
-from ravi.engine import run
 from ravi.learners.regularised.politex import politex, weigh
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal import model_free as literal
 

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.estimators.known import known
 from ravi.learners.contrib import mdp_e
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -18,6 +16,8 @@ from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning import evaluate, solve
 from ravi.planning.mirror_descent import md_mpi_iterates
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.learners.ravi_ucb.test_ravi_ucb_is_the_paper import agrees
 from tests.literal import regularised as literal

@@ -7,9 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.checks import InputError
 from ravi.core import MDP
-from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.learners.ucrl.kl_ucrl import constant, kl_ucrl
 from ravi.learners.ucrl.scal import scal
@@ -18,6 +16,8 @@ from ravi.learners.ucrl.ucrl2 import ucrl2
 from ravi.learners.ucrl.ucrl2b import radius as box_radius
 from ravi.learners.ucrl.ucrl2b import ucrl2b
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal import extended as literal
 

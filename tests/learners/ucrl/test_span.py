@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.checks import InputError
-from ravi.engine import run
 from ravi.estimators.counts import Counts
 from ravi.learners.ucrl.scal import scal
 from ravi.learners.ucrl.scal_plus import scal_plus, width
 from ravi.learners.ucrl.ucrl2b import ucrl2b
 from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.learners.ucrl.test_core import exact, random_mdp, rational_mdp, within
 from tests.literal import extended as literal

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import ravi.verify
-from ravi import ids, worlds
+from ravi import ids
 from ravi.core import Learner
 from ravi.planning import solver
+from ravi.runtime import world as worlds
 from ravi.verify import driver, form_of, verify, wanted
 from ravi.verify.audit import audit
 from ravi.verify.books import Evidence

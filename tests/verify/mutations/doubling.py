@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ravi import tree
 from ravi.learners.ravi_ucb import doubling, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.doubling import Phases
+from ravi.runtime import tree
 from ravi.theory import constants
 from tests.verify.mutations import Mistakes, Setting
 

@@ -8,10 +8,10 @@ import numpy as np
 from ravi.core import Until
 from ravi.learners.ravi_kl import mixture as learners
 from ravi.optimism import likelihood
+from ravi.runtime.walk import walk
 from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
-from ravi.walk import walk
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 from tests.verify.mutations.sets import another_action, around, times
 

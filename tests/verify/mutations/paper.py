@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 import ravi.verify
-from ravi import ids, python_driver, worlds
+from ravi import ids
 from ravi.core import Measure, Until
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
@@ -14,8 +14,10 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning import solver
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from ravi.played import PLAYABLE
 from ravi.random import block
+from ravi.runtime import python as python_driver
+from ravi.runtime import world as worlds
+from ravi.runtime.played import PLAYABLE
 from ravi.schedules import never
 from ravi.theory import mixture
 from ravi.verify import books, discussion, lemmas, preliminaries, regression

@@ -7,10 +7,10 @@ sound.
 
 import numpy as np
 
-from ravi import tree
 from ravi.estimators import rewarded
 from ravi.learners.ravi_ucb import unknown_rewards
 from ravi.random import REWARD, SUCCESSOR, uniform
+from ravi.runtime import tree
 from tests.verify.mutations import Mistakes, Setting
 
 ONE = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 400, 6)

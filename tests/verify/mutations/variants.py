@@ -6,10 +6,11 @@ As in `paper.py`; the parts of the learner are broken where it finds them (the n
 
 import numpy as np
 
-from ravi import ids, tree
+from ravi import ids
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.optimism import bonuses
+from ravi.runtime import tree
 from ravi.theory import tabular
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 

@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ravi.checks import InputError
 from ravi.cli.doctor import installation, machine, results
 from ravi.cli.doctor.report import BROKEN, Check, Report
+from ravi.validation import InputError
 
 
 def doctor(folder: str | os.PathLike[str] | None = None) -> Report:

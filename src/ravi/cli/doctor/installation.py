@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from ravi.cli.doctor.report import ABSENT, BROKEN, OK, PATIENCE, WARNING, Check
-from ravi.extras import install
+from ravi.runtime.extras import install
 
 PYTHON = "3.11"
 ONES = 2**64 - 1
@@ -73,7 +73,8 @@ def cache() -> Iterator[Check]:
     """Where compiled functions are kept, and whether one of them does what its plain form does."""
     import numpy as np
 
-    from ravi import compile_cache, curve
+    from ravi._jit import cache as compile_cache
+    from ravi.measures import curve
 
     folder = compile_cache.cache_folder(Path(curve.__file__))
     if folder is None:

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from ravi.checks import InputError
 from ravi.cli.doctor.report import ABSENT, BROKEN, OK, PATIENCE, WARNING, Check
-from ravi.extras import install
+from ravi.runtime.extras import install
+from ravi.validation import InputError
 
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes, below which there is a warning
 
 
 def cores_and_memory() -> Iterator[Check]:
     from ravi.machine import blas, cores, cpu, memory, quota
-    from ravi.memory import free as available
+    from ravi.runtime.memory import free as available
 
     usable, present, share = cores(), os.cpu_count() or 1, quota()
     limit = f", a control group allows {share:g}" if share is not None else ""
@@ -98,7 +98,7 @@ def disk(folder: Path) -> Iterator[Check]:
 
 
 def _files(folder: Path) -> Iterator[Check]:
-    from ravi import archive
+    from ravi.runtime import archive
 
     try:
         archive.write_file(folder / "file", lambda file: file.write(b"first"))

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from ravi.printable import counted
+from ravi.display.printable import counted
 
 OK, WARNING, BROKEN, ABSENT = "ok", "warning", "broken", "absent"
 PATIENCE = 120  # seconds that another process is given

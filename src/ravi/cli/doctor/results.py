@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ravi.checks import InputError
 from ravi.cli.doctor.report import BROKEN, OK, WARNING, Check
+from ravi.validation import InputError
 
 
 def store(folder: Path) -> Iterator[Check]:

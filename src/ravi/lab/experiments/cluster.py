@@ -22,12 +22,12 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.extras import install
+from ravi import validation
 from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
-from ravi.runs import versions
+from ravi.runtime.extras import install
+from ravi.runtime.result import versions
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class Cluster(Closing):
     """
 
     def __init__(self, address: str, workers: int | None = None) -> None:
-        self._most = None if workers is None else checks.whole(workers, "workers", 1)
+        self._most = None if workers is None else validation.whole(workers, "workers", 1)
         self._ray = _ray()
         self._flying: dict[Any, tuple[int, Task]] = {}  # call -> number, and what is to be done
         self._counted: tuple[float, int] | None = None  # when, and how many CPUs

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ravi.archive import Unwritable
-from ravi.checks import InputError
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.pools import Lost, Pool
 from ravi.lab.experiments.rows import LOST, failed_rows, unpacked
@@ -23,7 +21,9 @@ from ravi.lab.experiments.schedule.agenda import COLUMNS, Agenda
 from ravi.lab.experiments.schedule.jobs import MOST, MOST_THERE, Job
 from ravi.lab.experiments.store import Checkpoint, Store
 from ravi.lab.experiments.work import SECOND, Outcome, Task
-from ravi.runs import versions
+from ravi.runtime.archive import Unwritable
+from ravi.runtime.result import versions
+from ravi.validation import InputError
 
 LOG = logging.getLogger("ravi")
 WAIT = 0.2  # seconds that a driver waits for its workers before it looks around

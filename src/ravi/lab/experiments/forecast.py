@@ -7,7 +7,8 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ravi import checks, engine
+from ravi import validation
+from ravi.display.printable import ENDLESS, columns, counted, printable, titled
 from ravi.display.progress import Progress
 from ravi.lab.experiments.driver import settled
 from ravi.lab.experiments.freezing import chosen, compared, is_results
@@ -20,8 +21,8 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Entry
 from ravi.lab.experiments.work import briefly, until
 from ravi.machine import cores
-from ravi.printable import ENDLESS, columns, counted, printable, titled
-from ravi.worlds import World
+from ravi.runtime import api as engine
+from ravi.runtime.world import World
 
 PILOT_STEPS, PILOT_SEEDS = 2000, 64  # at most
 PILOT_SECONDS, PILOT_MOST = 30.0, 2.0  # for all pilots, and for one; the rest is reckoned by the mean of those made
@@ -101,7 +102,7 @@ def forecast(
     for table in settled(store, retry) if store is not None else ():
         agenda.settle(table)
     agenda.advance()
-    n = cores() if workers is None else checks.whole(workers, "workers")
+    n = cores() if workers is None else validation.whole(workers, "workers")
     pairs: dict[Pair, tuple[Entry, int]] = {}  # an entry of each, and its largest T
     for entry in wanted.entries:
         pair = _pair(plan.setting_of(entry, facts))

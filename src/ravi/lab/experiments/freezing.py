@@ -9,17 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ravi import batches, device, ids
-from ravi.checks import InputError
+from ravi import ids
 from ravi.core import MDP
-from ravi.foreign import importable
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Damaged, Store
 from ravi.lab.experiments.suite_file.specification import Suite, differences
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.runs import versions
-from ravi.worlds import Tabular, World
+from ravi.runtime import batches
+from ravi.runtime import gpu as device
+from ravi.runtime.foreign import importable
+from ravi.runtime.result import versions
+from ravi.runtime.world import Tabular, World
+from ravi.validation import InputError
 
 
 def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None, allow_code: bool = False) -> Suite:

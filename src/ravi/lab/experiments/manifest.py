@@ -21,7 +21,7 @@ PATIENCE = 10  # seconds that git, or a driver, is given to answer
 def manifest(command: Sequence[str] | None, suite: dict[str, Any], device: str = "cpu") -> dict[str, Any]:
     """All that a launch was made by, as JSON. `command` is how it was called: that of this process, unless given.
     device: where its runs were made."""
-    from ravi.runs import versions
+    from ravi.runtime.result import versions
 
     return {
         "format": FORMAT,
@@ -43,7 +43,7 @@ def differing(was: dict[str, Any], now: dict[str, Any]) -> list[str]:
     The versions that every run carries are always compared; the compiler's back end, the processor and BLAS where both
     manifests name them.
     """
-    from ravi.runs import versions
+    from ravi.runtime.result import versions
 
     lines = []
     for name in versions():

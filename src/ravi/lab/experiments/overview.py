@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ravi.checks import InputError
-from ravi.printable import counted, printable, titled
+from ravi.display.printable import counted, printable, titled
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

@@ -20,12 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.lab.experiments import worker as program
 from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone
 from ravi.lab.experiments.worker import BEGUN, CHUNK, DONE, MARK, READY, Messages, framed
+from ravi.validation import InputError
 
 STARTS = 3  # workers that fail to start, one after another, before that is an error
 KILLS = 40  # workers that are killed as they start, one after another, before that is
@@ -86,7 +86,7 @@ class Processes(Closing):
     """A pool (`ravi.lab.experiments.pools.Pool`) of worker processes, for one thread of the driver at a time."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = checks.whole(workers, "workers", 1, MOST)
+        self.workers = validation.whole(workers, "workers", 1, MOST)
         self._team: list[_Worker] = []
         self._back: list[tuple[int, Outcome | Lost]] = []
         self._keys = itertools.count()  # of tasks as they are given to a worker: numbers may come again

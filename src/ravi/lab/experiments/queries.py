@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravi.checks import InputError
 from ravi.lab.experiments.rows import NUMBER, SCHEMA, TEXT, WHOLE
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds

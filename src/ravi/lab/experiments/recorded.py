@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravi.checks import InputError
+from ravi.validation import InputError
 
 BLOCK = 2**21  # numbers that are held at a time, or those of one line
 

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, ids
-from ravi.checks import InputError
+from ravi import ids, validation
 from ravi.core import MDP
 from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.freezing import vetted
@@ -25,8 +24,9 @@ from ravi.lab.experiments.schedule.settings import Setting, run_id
 from ravi.lab.experiments.schedule.tuning import best
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Section, Suite
-from ravi.runs import versions
-from ravi.worlds import world_named
+from ravi.runtime.result import versions
+from ravi.runtime.world import world_named
+from ravi.validation import InputError
 
 
 class Reproduction(NamedTuple):
@@ -154,7 +154,7 @@ def _chosen(held: Results, runs: int | None) -> dict[str, dict[int, str]]:
     table = held.table(["setting", "seed", "digest", "failure"])
     rows = [row for row in table.to_pylist() if row["failure"] is None]
     if runs is not None:
-        least = checks.whole(runs, "runs", 1)
+        least = validation.whole(runs, "runs", 1)
         rows = sorted(rows, key=lambda row: sha256(run_id(row["setting"], row["seed"]).encode()).digest())[:least]
     wanted: dict[str, dict[int, str]] = {}
     for row in rows:

@@ -19,11 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ravi import checks
-from ravi.checks import InputError, did_you_mean, must_be
+from ravi import validation
 from ravi.core import Floats, Ints
-from ravi.curve import grid
 from ravi.display import html
+from ravi.display.printable import ENDLESS, columns, printable
 from ravi.lab.experiments import overview, queries
 from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.lab.experiments.manifest import differing
@@ -32,7 +31,8 @@ from ravi.lab.experiments.recorded import curves_of
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
 from ravi.machine import cores
-from ravi.printable import ENDLESS, columns, printable
+from ravi.measures.curve import grid
+from ravi.validation import InputError, did_you_mean, must_be
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -80,7 +80,7 @@ def results(folder: str | os.PathLike[str]) -> Results:
     ...     ravi.results(folder).runs.num_rows
     2
     """
-    return Results(checks.path(folder, "folder"))
+    return Results(validation.path(folder, "folder"))
 
 
 class Results:

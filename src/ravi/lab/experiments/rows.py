@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ravi.lab.experiments.schedule.settings import Setting
-from ravi.runs import Run
-from ravi.worlds import Named, world_named
+from ravi.runtime.result import Run
+from ravi.runtime.world import Named, world_named
 
 FORMAT = "1"  # of the rows; in the metadata of every part
 LINE, TEXT_MOST = 1000, 50_000  # letters that are kept of an error, and of its traceback
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
         ("reward", NUMBER),  # the sum of all
         ("trajectory_regret", NUMBER),  # at T; null unless recorded
         ("trajectory_regret_error", NUMBER),
-        ("regret_curve", CURVE),  # at `ravi.curve.grid(steps, points)`
+        ("regret_curve", CURVE),  # at `ravi.measures.curve.grid(steps, points)`
         ("reward_curve", CURVE),  # null unless recorded
         ("trajectory_curve", CURVE),  # null unless recorded
         ("constants", TEXT),  # the learner's own, as JSON

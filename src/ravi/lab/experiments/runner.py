@@ -18,12 +18,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ravi import checks
-from ravi.checks import InputError
-from ravi.device import DEVICES
+from ravi import validation
 from ravi.display import progress as display
 from ravi.display.progress import PATIENCE
-from ravi.interrupts import interrupts
 from ravi.lab.experiments.driver import Driver, Status
 from ravi.lab.experiments.freezing import chosen, freeze, is_results, runs_there
 from ravi.lab.experiments.manifest import manifest
@@ -31,6 +28,9 @@ from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Suite
 from ravi.machine import cores
+from ravi.runtime.gpu import DEVICES
+from ravi.runtime.interrupts import interrupts
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -95,11 +95,11 @@ def run_suite(
     """
     from ravi.lab.experiments.results import results
 
-    store, part = Store(checks.path(out, "out")), shard_of(shard)
-    slice = checks.positive(slice, "slice")
+    store, part = Store(validation.path(out, "out")), shard_of(shard)
+    slice = validation.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
     own = Path(str(suite)) if is_results(suite) else None
-    on = checks.one_of(wanted.device if device is None else device, DEVICES, "device")
+    on = validation.one_of(wanted.device if device is None else device, DEVICES, "device")
     if on == "gpu":
         runs_there(wanted, store, adopt, mix_versions, own, workers, cluster)
         workers = 1
@@ -138,8 +138,8 @@ def shard_of(text: str | None) -> Shard:
         return Shard()
     found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text) if isinstance(text, str) else None
     if found is None:
-        raise InputError(f"shard is {checks.shown(text)}, not like 1/4: the first of four parts of the work")
-    number, parts = (checks.whole(part, "a number of shard", 0, MOST_SHARDS) for part in found.groups())
+        raise InputError(f"shard is {validation.shown(text)}, not like 1/4: the first of four parts of the work")
+    number, parts = (validation.whole(part, "a number of shard", 0, MOST_SHARDS) for part in found.groups())
     if not 1 <= number <= parts:
         raise InputError(f"shard is {text}: the first number must be from 1 to {parts}")
     return Shard(number, parts)
@@ -147,7 +147,7 @@ def shard_of(text: str | None) -> Shard:
 
 def pool_of(workers: int | None, cluster: str | None) -> Any:
     """The workers: processes on this machine, or a Ray cluster."""
-    n = None if workers is None else checks.whole(workers, "workers", 1, 4096)
+    n = None if workers is None else validation.whole(workers, "workers", 1, 4096)
     if cluster is not None:
         from ravi.lab.experiments.cluster import Cluster
 

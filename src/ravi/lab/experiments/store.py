@@ -21,10 +21,10 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ravi import archive
-from ravi.checks import InputError
 from ravi.core import MDP
 from ravi.lab.experiments.rows import CURVES, FORMAT, SCHEMA
+from ravi.runtime import archive
+from ravi.validation import InputError
 
 FOLDER_FORMAT = 1  # of the layout; in specification.json
 PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")

@@ -1,8 +1,9 @@
 """What does a worker do? A task: some seeds of one setting, in batches that run side by side, for a slice of time.
 
 With a task may go others, of the same seeds and of settings that differ in multipliers of the learner only: they are
-one batch where the learner can be (`ravi.together`), to the end or to a checkpoint of every setting; where it cannot,
-or where that fails, each is done by itself. So a tuning grid is one batch, and its rows are those of single runs.
+one batch where the learner can be (`ravi.runtime.settings`), to the end or to a checkpoint of every setting; where it
+cannot, or where that fails, each is done by itself. So a tuning grid is one batch, and its rows are those of single
+runs.
 
 As many seeds run side by side as share a core's cache (`batches.side_by_side`): a wider batch is no faster, and takes
 more memory. A task goes on with further batches for about a second; what it has not begun by then goes back. A batch
@@ -30,16 +31,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ravi import batches, engine, ids, tree
-from ravi.checks import InputError
-from ravi.compile_cache import CacheWarning
+from ravi import ids
+from ravi._jit.cache import CacheWarning
 from ravi.core import MDP, Learner
 from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.schedule.settings import Setting
-from ravi.runs import Run, versions
-from ravi.together import alike
-from ravi.worlds import World, world_named
+from ravi.runtime import api as engine
+from ravi.runtime import batches, tree
+from ravi.runtime.result import Run, versions
+from ravi.runtime.settings import alike
+from ravi.runtime.world import World, world_named
+from ravi.validation import InputError
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
 SECOND = 1.0  # seconds after which a task begins no further batch

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.display.style import GREY, PALE, SINGLE, Drawn, Look, canvas, legend_below, line, looks, written
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 FLOOR = 1e-5  # of the largest gap: where a logarithmic axis of gaps ends
 APART = 0.052  # of the height of the axes, between names at the ends of lines

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
+from ravi.display.printable import titled
 from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
 from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
-from ravi.printable import titled
-from ravi.runs import Run
+from ravi.runtime.result import Run
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.core import MDP
@@ -238,7 +238,7 @@ def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
             told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
             found["tabular bound"] = times, np.array(told)
         elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
-            B, d = checks.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
+            B, d = validation.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
             told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
             found["mixture bound"] = times, np.array(told)
     return found

@@ -13,7 +13,7 @@ from ravi.display.style import Drawn
 from ravi.lab.report.parameters import leaves
 
 if TYPE_CHECKING:
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 
 def fields_of(run: Run, mdp: MDP | None = None, seed: int = 0) -> dict[str, np.ndarray]:

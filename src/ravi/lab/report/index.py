@@ -5,8 +5,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from ravi import archive
-from ravi.checks import must_be
+from ravi.runtime import archive
+from ravi.validation import must_be
 
 KINDS = {  # in the order of the page
     "ranks": "Who wins, by how much",

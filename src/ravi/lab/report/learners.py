@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from ravi.archive import write_text_file
-from ravi.cards import LABELS, TAGS, Card, cards
+from ravi.learners.cards import LABELS, TAGS, Card, cards
+from ravi.runtime.archive import write_text_file
 
 HEAD = """# Learners
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
-from ravi.log import Log
+from ravi.runtime.log import Log
+from ravi.validation import InputError
 
 NEAR = 0.01  # of the largest margin: within this of zero the axis is linear
 POINTS = 120  # of a line; epochs in between are put together
@@ -96,7 +96,7 @@ def watch(learner: Learner, mdp: MDP) -> Measure:
 
 def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Iterable[int] = 1) -> Watched:
     """Run a learner and watch every epoch."""
-    from ravi.engine import resolved, run
+    from ravi.runtime.api import resolved, run
 
     mdp, learner = resolved(mdp, learner, steps)
     watching: dict[str, Any] = {"measures": [watch(learner, mdp)], "measured": False, "keep_epochs": False}

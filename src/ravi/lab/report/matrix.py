@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.display.style import SINGLE, Drawn, canvas, legend_below, line, looks, short
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.statistics.scores import Scores

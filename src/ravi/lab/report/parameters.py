@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import tree
-from ravi.checks import InputError
 from ravi.core import MDP, Learner
 from ravi.display.style import SINGLE, Drawn, canvas, legend_below, look
+from ravi.runtime import tree
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.runs import Run
+    from ravi.runtime.result import Run
 
 CORNERS = 200  # of a drawn ellipse
 
@@ -63,7 +63,7 @@ def ellipsoid_of(run: Run) -> Ellipsoid:
 
 def ellipsoids(learner: Learner | str, mdp: MDP | str, steps: int, times: Iterable[int]) -> list[Ellipsoid]:
     """Run a mixture learner and keep its ellipsoid after the epochs in which it makes these many steps."""
-    from ravi.engine import resolved, resume, run
+    from ravi.runtime.api import resolved, resume, run
 
     mdp, learner = resolved(mdp, learner, steps)
     asked = sorted(set(times))

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ravi import archive
-from ravi.checks import InputError
 from ravi.display import html
-from ravi.printable import ENDLESS, columns, folded, printable
+from ravi.display.printable import ENDLESS, columns, folded, printable
+from ravi.runtime import archive
+from ravi.validation import InputError
 
 SIGNIFICANT = 6  # digits of an estimate, at most
 PLAIN = 4  # digits of an estimate without an interval

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, looks, short
+from ravi.validation import InputError
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import one_of, probability
+from ravi.display.printable import titled
 from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
 from ravi.learners import knows_the_kernel
-from ravi.printable import titled
+from ravi.validation import one_of, probability
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

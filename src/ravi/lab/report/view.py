@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa

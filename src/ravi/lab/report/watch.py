@@ -15,9 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ravi.checks import positive
+from ravi.display.printable import counted, printable, room, titled
 from ravi.lab.report.view import Line, View
-from ravi.printable import counted, printable, room, titled
+from ravi.validation import positive
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -39,7 +39,7 @@ def watch(
     """
     from rich.console import Console as RichConsole
 
-    from ravi.interrupts import interrupts
+    from ravi.runtime.interrupts import interrupts
 
     every = positive(every, "every")
     view = View(Path(folder))

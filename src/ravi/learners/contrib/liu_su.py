@@ -32,13 +32,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.learners.q.ucb_q import C2, bonus, constants, rate
 from ravi.random import uniform
-from ravi.ranges import Count, Number, PlaceOrNone, Policy, Value
+from ravi.runtime.ranges import Count, Number, PlaceOrNone, Policy, Value
 
 COIN = 4  # its number in a step
 

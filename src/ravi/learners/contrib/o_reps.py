@@ -33,12 +33,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.learners.contrib.occupancy_descent import FLOW, step
-from ravi.ranges import LARGEST, LogPolicy, Policy, Range, Whole
+from ravi.runtime.ranges import LARGEST, LogPolicy, Policy, Range, Whole
 from ravi.schedules import at_reset
 from ravi.theory import constants
 
@@ -58,13 +58,13 @@ class State(NamedTuple):
 
 def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float | None = None) -> Learner:
     """Certainty-equivalent O-REPS; `step_scale` multiplies eta."""
-    T = checks.steps(steps)
+    T = validation.steps(steps)
     gamma, nu0 = problem.discount, problem.initial
     X, A = problem.states, problem.actions
     K = constants.expected_epochs(problem.horizon, T)
-    eta = sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K) if eta is None else checks.positive(eta, "eta")
-    step_size = checks.positive(eta * checks.positive(step_scale, "step_scale"), "step_scale * eta")
-    checks.derived(lambda: 1e6 * problem.horizon * step_size, "eta V", step_scale=step_scale, eta=eta)
+    eta = sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K) if eta is None else validation.positive(eta, "eta")
+    step_size = validation.positive(eta * validation.positive(step_scale, "step_scale"), "step_scale * eta")
+    validation.derived(lambda: 1e6 * problem.horizon * step_size, "eta V", step_scale=step_scale, eta=eta)
     itself = np.broadcast_to(np.arange(X, dtype=np.int32)[:, None, None], (X, A, 1))
     successors = np.concatenate([problem.successors, itself], axis=-1)  # one more: the state itself
 

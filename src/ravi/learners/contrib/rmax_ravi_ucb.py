@@ -60,16 +60,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.learners.options import Regression, takes
 from ravi.planning.mirror import mirror_step
-from ravi.ranges import LogPolicy, Number, Policy, Positive, Probability, Whole
+from ravi.runtime.ranges import LogPolicy, Number, Policy, Positive, Probability, Whole
+from ravi.runtime.walk import keep
 from ravi.schedules import at_reset
-from ravi.walk import keep
 
 
 class State(NamedTuple):
@@ -91,8 +91,8 @@ def rmax_ravi_ucb(
 ) -> Learner:  # fmt: skip
     """RMAX-RAVI-UCB; `threshold` is omega, the bonus above which a pair leads to heaven."""
     scale, delta, lam = o
-    hard = checks.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
-    omega = checks.nonnegative(threshold, "threshold") if hard else checks.positive(threshold, "threshold")
+    hard = validation.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
+    omega = validation.nonnegative(threshold, "threshold") if hard else validation.positive(threshold, "threshold")
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     phi = features_of(problem)
     d = phi.shape[-1]
@@ -100,10 +100,10 @@ def rmax_ravi_ucb(
     E = 1 + d / log(2) * log(1 + T / (lam * d))  # phases, at most
     if beta is None:
         beta = top * d * sqrt(log(2 * d * T / delta))
-    beta = checks.nonnegative(beta, "beta") * scale
+    beta = validation.nonnegative(beta, "beta") * scale
     if eta is None:
         eta = sqrt(2 * E * log(max(A, 2)) / T) / top
-    eta = checks.positive(eta, "eta") * checks.positive(step_scale, "step_scale")
+    eta = validation.positive(eta, "eta") * validation.positive(step_scale, "step_scale")
     steepness = max(1.0, log(T))
 
     def ascend(CB: Array) -> Array:

@@ -23,7 +23,7 @@ from ravi.core import Array, Learner, Path, Problem, Schedule, Until, Walk
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.linear import add as add_path
 from ravi.estimators.linear import features_of
-from ravi.ranges import Age, Fixed, NextPlay, Number, Policy
+from ravi.runtime.ranges import Age, Fixed, NextPlay, Number, Policy
 from ravi.schedules import at_reset, whenever
 
 

@@ -46,15 +46,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, width
 from ravi.learners.options import Regression, takes
-from ravi.ranges import Number, Policy, Value, Whole
+from ravi.runtime.ranges import Number, Policy, Value, Whole
+from ravi.runtime.walk import keep
 from ravi.schedules import whenever
-from ravi.walk import keep
 
 SETTLED, CYCLE, CAPPED = 0, 1, 2  # how a plan ends
 SAME = 1e-10  # of H: a round that is an earlier one
@@ -78,9 +78,9 @@ def fixed_point_lsvi(
     """Fixed-point LSVI on the shortest-path form of the problem; `rounds` is U, the most per plan."""
     scale, delta, lam = o
     gamma, H, X, A = problem.discount, problem.horizon, problem.states, problem.actions
-    tol = 1 / T if tolerance is None else checks.positive(tolerance, "tolerance")
+    tol = 1 / T if tolerance is None else validation.positive(tolerance, "tolerance")
     contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))
-    U = contraction if rounds is None else checks.whole(rounds, "rounds")
+    U = contraction if rounds is None else validation.whole(rounds, "rounds")
     phi = features_of(problem)
     d = phi.shape[-1]
     k = 9 * d * (H + 1)

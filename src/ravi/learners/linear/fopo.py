@@ -38,16 +38,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.learners.linear.largest_gain import COMPARED, TIE, largest_gain
 from ravi.learners.options import Regression, takes
 from ravi.planning.solver import deterministic
-from ravi.ranges import Number, NumberOrNan, Policy, Whole
+from ravi.runtime.ranges import Number, NumberOrNan, Policy, Whole
+from ravi.runtime.walk import keep
 from ravi.schedules import whenever
-from ravi.walk import keep
 
 MOST_STATES, MOST_DIMENSIONS = 100, 200
 
@@ -67,18 +67,18 @@ class State(NamedTuple):
 def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, beta: float | None = None) -> Learner:
     """FOPO on the reset chain; `span` is sp, a bound on the span of V*."""
     scale, delta, lam = o
-    sp = problem.horizon if span is None else checks.positive(span, "span")
+    sp = problem.horizon if span is None else validation.positive(span, "span")
     X, A = problem.states, problem.actions
     phi = features_of(problem)
     d = phi.shape[-1]
     if X > MOST_STATES or d > MOST_DIMENSIONS:
-        raise checks.InputError(
+        raise validation.InputError(
             f"fopo searches over policies: it takes X <= {MOST_STATES} and d <= {MOST_DIMENSIONS}, but {problem.name} "
             f"has X = {X} and d = {d}"
         )
     if beta is None:
         beta = 20 * (2 + sp) * d * sqrt(log(T / delta))
-    beta = checks.nonnegative(beta, "beta") * scale
+    beta = validation.nonnegative(beta, "beta") * scale
     bound = (2 + sp) * sqrt(d)
     known = (problem.rewards, problem.discount, problem.initial, phi[0])
 

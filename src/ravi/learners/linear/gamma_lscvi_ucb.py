@@ -27,7 +27,7 @@ and the first backup's policy from age U - 1 on. Rewards are known; Q is clipped
 
 from math import log, sqrt
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
@@ -43,10 +43,10 @@ def gamma_lscvi_ucb(
 ) -> Learner:  # fmt: skip
     """gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp; `variant` is "stationary" or "staged"."""
     scale, delta, lam = o
-    checks.one_of(variant, ("stationary", "staged"), "variant")
+    validation.one_of(variant, ("stationary", "staged"), "variant")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     U = effective_horizon(problem, truncation)
-    sp = H / 2 if span is None else checks.positive(span, "span")
+    sp = H / 2 if span is None else validation.positive(span, "span")
     beta = scale * bonus_factor(sp, phi.shape[-1], T, delta)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=H, span=2 * sp, centred=True)
 

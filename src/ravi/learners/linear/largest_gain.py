@@ -24,7 +24,7 @@ binds, the maximum is not certified. Every J that is reported solves the equatio
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 
 COMPARED = 4096  # policies, at most, that are compared one by one
 ROUNDS, SWEEPS, HALVINGS = 20, 50, 40  # of an ascent, of policy iteration, of a search for the length of b

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.estimators.gram import Gram
 

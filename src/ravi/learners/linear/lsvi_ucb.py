@@ -30,7 +30,7 @@ scale it is pessimistic until others are known worse.
 
 from math import log, sqrt
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
@@ -43,7 +43,7 @@ from ravi.planning.stages import effective_horizon
 def lsvi_ucb(problem: Problem, T: int, o: Regression, truncation: float = 0.01, replan: str = "reset") -> Learner:
     """LSVI-UCB with c = 1; `scale` multiplies beta; `replan` is "reset" or "determinant"."""
     scale, delta, lam = o
-    checks.one_of(replan, ("reset", "determinant"), "replan")
+    validation.one_of(replan, ("reset", "determinant"), "replan")
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     S = effective_horizon(problem, truncation)
     beta = scale * bonus_factor(H, phi.shape[-1], T, delta)

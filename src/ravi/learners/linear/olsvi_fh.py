@@ -30,7 +30,7 @@ there were no resets (gamma = 1 above, H_B = B), as the paper does. Rewards are 
 
 from math import ceil, log, sqrt
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
@@ -46,10 +46,10 @@ def olsvi_fh(
 ) -> Learner:  # fmt: skip
     """OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted"."""
     scale, delta, lam = o
-    checks.one_of(stage, ("discounted", "undiscounted"), "stage")
+    validation.one_of(stage, ("discounted", "undiscounted"), "stage")
     r, phi = problem.rewards, features_of(problem)
     gamma = problem.discount if stage == "discounted" else 1.0
-    sp = problem.horizon if span is None else checks.positive(span, "span")
+    sp = problem.horizon if span is None else validation.positive(span, "span")
     S = effective_horizon(problem, truncation)
     B = min(block_length(sp, phi.shape[-1], T), S)
     H_B = sum(gamma**h for h in range(B))

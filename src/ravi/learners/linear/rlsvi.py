@@ -31,7 +31,7 @@ from math import cos, log1p, sin, sqrt
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of
 from ravi.estimators.ridge import invert_root

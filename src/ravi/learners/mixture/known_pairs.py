@@ -38,17 +38,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import DOUBLED, Gram, add_feature, estimate, gram, growth, renew
 from ravi.learners.options import Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.simplex import ball
-from ravi.ranges import Flag, Number, Policy, Value
+from ravi.runtime.ranges import Flag, Number, Policy, Value
+from ravi.runtime.walk import keep, walking
 from ravi.schedules import whenever
-from ravi.walk import keep, walking
 
 
 class State(NamedTuple):
@@ -66,10 +66,10 @@ def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1, al
     scale, delta, lam = o
     chosen(SIMPLEX, problem)
     X, A, d, H, gamma = problem.states, problem.actions, problem.dimension, problem.horizon, problem.discount
-    by_accuracy = checks.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
-    alpha = by_accuracy if alpha is None else checks.nonnegative(alpha, "alpha")
+    by_accuracy = validation.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
+    alpha = by_accuracy if alpha is None else validation.nonnegative(alpha, "alpha")
     psi, successors, r = problem.features, problem.successors, problem.rewards
-    bias = math.sqrt(lam) * checks.positive(problem.parameter_bound, "parameter_bound")
+    bias = math.sqrt(lam) * validation.positive(problem.parameter_bound, "parameter_bound")
     tol = min(1 / T, 1e-7 * H)
 
     def init(keys: Array) -> State:

@@ -45,14 +45,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.learners.mixture.ellipsoid import embedding, planner, rounds
 from ravi.learners.options import Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
-from ravi.ranges import Number, Plays, Policy, Value, Whole
+from ravi.runtime.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
 
 
@@ -101,7 +101,7 @@ def uclk(problem: Problem, T: int, o: Regression, inner: str = "auto") -> Learne
 def radius(problem: Problem, t: Array, delta: float, lam: float) -> Array:
     """beta at time t (n,)."""
     H, d = problem.horizon, problem.dimension
-    B_theta = checks.positive(problem.parameter_bound, "parameter_bound")
-    B_phi = checks.positive(problem.feature_bound, "feature_bound")
+    B_theta = validation.positive(problem.parameter_bound, "parameter_bound")
+    B_phi = validation.positive(problem.feature_bound, "feature_bound")
     least = lam / H**2  # lambda (1 - gamma)^2
     return H * np.sqrt(d * np.log((least + t * max(d, B_phi**2)) / (delta * least))) + np.sqrt(lam * max(d, B_theta**2))

@@ -26,7 +26,7 @@ is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside
 null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
 """
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.mixture.uclk_plus import variance_weighted
 from ravi.learners.options import Confidence, takes
@@ -38,5 +38,5 @@ def uclk_c(
     span: float | None = None,
 ) -> Learner:  # fmt: skip
     """UCLK-C with published radii; `scale` multiplies them, `span` is c >= sp(V*), `regularization` is lambda."""
-    c = checks.positive(problem.horizon if span is None else span, "span")
+    c = validation.positive(problem.horizon if span is None else span, "span")
     return variance_weighted(problem, T, o, regularization, inner, "variance", name="uclk-c", R=c, span=c, centred=True)

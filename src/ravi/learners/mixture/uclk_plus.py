@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, renew
 from ravi.estimators.variance_weighted import Constants, Weighted, radii, weighted_walk
@@ -42,7 +42,7 @@ from ravi.learners.mixture.ellipsoid import embedding, planner, rounds
 from ravi.learners.options import Confidence, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
-from ravi.ranges import Number, Plays, Policy, Value, Whole
+from ravi.runtime.ranges import Number, Plays, Policy, Value, Whole
 from ravi.schedules import whenever
 
 
@@ -78,12 +78,12 @@ def variance_weighted(
 ) -> Learner:  # fmt: skip
     """What UCLK+ and UCLK-C share: targets W = V, or V - min V where `centred`, in [0, R]; V cut to min V + `span`."""
     scale, delta = o
-    checks.one_of(weighting, ("variance", "unit"), "weighting")
+    validation.one_of(weighting, ("variance", "unit"), "weighting")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
-    B = checks.positive(problem.parameter_bound, "parameter_bound")
-    B_phi = checks.positive(problem.feature_bound, "feature_bound")
-    lam = checks.positive(1 / B**2 if regularization is None else regularization, "regularization")
+    B = validation.positive(problem.parameter_bound, "parameter_bound")
+    B_phi = validation.positive(problem.feature_bound, "feature_bound")
+    lam = validation.positive(1 / B**2 if regularization is None else regularization, "regularization")
     constants = Constants(R, d, lam, B, B_phi, delta, scale)
     plan_with, embed = planner(problem, inner, T, span=span, centred=centred), embedding(problem)
 

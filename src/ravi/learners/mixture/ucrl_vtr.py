@@ -42,14 +42,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.by_age import checked, learn, radius
 from ravi.estimators.gram import Gram, estimate, gram
 from ravi.learners.options import Regression, takes
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.stages import effective_horizon
-from ravi.ranges import Age, Number, Plays, Policy, Positive, Value
+from ravi.runtime.ranges import Age, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 
 
@@ -68,9 +68,9 @@ class State(NamedTuple):
 def ucrl_vtr(problem: Problem, T: int, o: Regression, truncation: float = 0.01, replan: str = "reset") -> Learner:
     """UCRL-VTR; `scale` multiplies beta. replan: "reset", or "determinant" for resets after the determinant doubled."""
     scale, delta, lam = o
-    rarely = checks.one_of(replan, ("reset", "determinant"), "replan") == "determinant"
+    rarely = validation.one_of(replan, ("reset", "determinant"), "replan") == "determinant"
     psi = lists(problem)
-    S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
+    S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
 

@@ -48,19 +48,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, team
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import entries_of
-from ravi.ranges import Action, Policy, Value
-from ravi.rows import highest
+from ravi.planning.rows import highest
+from ravi.runtime.ranges import Action, Policy, Value
+from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never
-from ravi.seedwise import compiled_learner
-from ravi.teams import each, team
 
 GRAIN = 2.0**-44  # of H: theta is not below it, so that rounding keeps no plan going
 SHARE = 2  # `_spread` looks at one in so many of the successors of all pairs, at most
@@ -91,7 +91,10 @@ class Options(NamedTuple):
 
     def checked(self, T: int) -> Options:
         scale, delta = Confidence(self.scale, self.delta).checked(T)
-        accuracy, tolerance = checks.positive(self.accuracy, "accuracy"), checks.positive(self.tolerance, "tolerance")
+        accuracy, tolerance = (
+            validation.positive(self.accuracy, "accuracy"),
+            validation.positive(self.tolerance, "tolerance"),
+        )
         return Options(scale, delta, accuracy, self.m, tolerance, "on" if is_told(self.support) else "off")
 
 

@@ -33,7 +33,7 @@ Deviations: rewards are known, so the paper's reward radius is 0. V is accurate 
 
 from math import inf, log, log1p, sqrt
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import Options, optimistic
@@ -43,7 +43,7 @@ from ravi.optimism.supported import is_told, outcomes
 @takes(without=("accuracy",))
 def mbie(problem: Problem, T: int, o: Options) -> Learner:
     """MBIE with its published radii; `scale` multiplies them."""
-    X, A, m = problem.states, problem.actions, T if o.m is None else checks.whole(o.m, "m")
+    X, A, m = problem.states, problem.actions, T if o.m is None else validation.whole(o.m, "m")
     subsets = log_subsets(outcomes(problem, is_told(o.support)))
     radius = o.scale * sqrt(max(0.0, 2 * (subsets - log(o.delta / (2 * X * A * m)))))
     settings = {"scale": o.scale, "delta": o.delta, "m": m, "radius": radius}

@@ -31,7 +31,7 @@ to `tolerance`. With scale = 0 this is the certainty-equivalent learner, bit for
 
 from math import log, sqrt
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import Options, optimistic
@@ -40,7 +40,7 @@ from ravi.learners.pac.core import Options, optimistic
 @takes(without=("accuracy",))
 def mbie_eb(problem: Problem, T: int, o: Options) -> Learner:
     """MBIE-EB with its published beta; `scale` multiplies it."""
-    X, A, H, m = problem.states, problem.actions, problem.horizon, T if o.m is None else checks.whole(o.m, "m")
+    X, A, H, m = problem.states, problem.actions, problem.horizon, T if o.m is None else validation.whole(o.m, "m")
     beta = o.scale * H * sqrt(log(2 * X * A * m / o.delta) / 2)
     settings = {"scale": o.scale, "delta": o.delta, "m": m, "beta": beta}
     return optimistic("mbie-eb", problem, o, settings, beta=beta, most=m)

@@ -27,7 +27,7 @@ Deviations: rewards are known. V is accurate to `tolerance` (`ravi.learners.pac.
 
 from math import ceil, log
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import UNLIMITED, Options, optimistic
@@ -41,8 +41,8 @@ def r_max(problem: Problem, T: int, o: Options) -> Learner:
     eps = o.accuracy * H
     theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731
     if o.m is None:
-        m = ceil(checks.derived(theory, "m", scale=scale, accuracy=o.accuracy))
+        m = ceil(validation.derived(theory, "m", scale=scale, accuracy=o.accuracy))
     else:
-        m = checks.whole(o.m, "m", 0)
+        m = validation.whole(o.m, "m", 0)
     settings = {"scale": scale, "delta": delta, "accuracy": o.accuracy, "m": m}
     return optimistic("r-max", problem, o, settings, least=max(m, 1), most=m or UNLIMITED)

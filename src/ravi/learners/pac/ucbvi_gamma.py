@@ -37,8 +37,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import team
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
@@ -46,9 +47,8 @@ from ravi.learners.pac.core import one_hot
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.predecessors import predecessors
-from ravi.ranges import Action, Count, Place, Policy, Positive, Value, between
-from ravi.seedwise import compiled_learner
-from ravi.teams import team
+from ravi.runtime.ranges import Action, Count, Place, Policy, Positive, Value, between
+from ravi.runtime.seedwise import compiled_learner
 
 ALL = -1  # as the number of changed states: every pair is to be backed up
 SPARSE = 3  # with fewer than one changed state in so many, pairs are found from them
@@ -73,13 +73,13 @@ def ucbvi_gamma(
 ) -> Learner:
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
     scale, delta = o
-    checks.one_of(third_term, ("on", "off"), "third_term")
+    validation.one_of(third_term, ("on", "off"), "third_term")
     told = is_told(support)
     problem = known(problem, told)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
-    beta = X**2 * A**2 * U**5 if beta is None else checks.nonnegative(beta, "beta")
+    beta = X**2 * A**2 * U**5 if beta is None else validation.nonnegative(beta, "beta")
     far = 100 * beta * H**5 if third_term == "on" else 0.0  # 100 B_t(x') n(x')
     before, rows = predecessors(problem.successors), problem.successors.reshape(X * A, -1)
 

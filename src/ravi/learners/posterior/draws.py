@@ -35,12 +35,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import Room, each, sync, team, team_max, team_min
 from ravi.core import Array, Problem
 from ravi.learners.posterior.gammas import gamma, log_gamma
 from ravi.random import block
-from ravi.teams import Room, each, sync, team, team_max, team_min
 
 SHRINK = 0.2  # of the span, by sweeps between backups
 COARSE = 0.01  # of the span before: `tail`, until that is goal / 4
@@ -101,7 +101,7 @@ def sticks_of(problem: Problem, theta: float, goal: float) -> int:
     mean = theta * max(math.log(4 * problem.discount * problem.horizon / goal), 0.0)
     needed = mean + 10 * math.sqrt(mean) + 10
     if needed > MOST_STICKS:
-        raise checks.InputError(
+        raise validation.InputError(
             f"a row of {problem.states} states takes {needed:.3g} draws with prior={theta / problem.states:g}, and "
             f"{MOST_STICKS} are the most: lower the prior, or give the support (support=on)"
         )

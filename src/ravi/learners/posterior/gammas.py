@@ -9,7 +9,7 @@ All are exact. They take the blocks of step t under the learner's key (`ravi.ran
 
 import math
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.random import block
 
 

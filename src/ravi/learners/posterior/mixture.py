@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.learners.posterior.draws import goal_of
@@ -40,8 +40,8 @@ from ravi.learners.posterior.sparse import SHRINK
 from ravi.learners.posterior.weights import draw_weights
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, simulators
 from ravi.optimism.sets import _product
-from ravi.ranges import Fixed, Policy, Value
-from ravi.rows import lowest
+from ravi.planning.rows import lowest
+from ravi.runtime.ranges import Fixed, Policy, Value
 from ravi.schedules import at_reset
 
 TOLERANCE = 1e-6  # of the value of pi_k, under theta_k
@@ -65,9 +65,9 @@ class State(NamedTuple):
 
 def linear_mixture(problem: Problem, steps: int) -> Learner:
     """PSRL on the weights of d kernels, with a uniform prior."""
-    checks.steps(steps)
+    validation.steps(steps)
     if problem.features is None:
-        raise checks.InputError(f"{problem.name} has no features: only a linear mixture MDP has weights to draw")
+        raise validation.InputError(f"{problem.name} has no features: only a linear mixture MDP has weights to draw")
     psi = simulators(problem)
     rows, d = rows_of(psi), psi.shape[-1]
     none, draw = sampled(problem, psi)

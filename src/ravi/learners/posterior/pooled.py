@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ravi.compiled import compiled
-from ravi.ranges import Count, LogPolicy, Positive, Probability
-from ravi.rows import highest
+from ravi._jit.functions import compiled
+from ravi.planning.rows import highest
+from ravi.runtime.ranges import Count, LogPolicy, Positive, Probability
 
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more
 KINDS = 16  # of successors met; 15 and more are one

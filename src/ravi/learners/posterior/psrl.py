@@ -46,15 +46,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import NEVER, Room, each, first, made, sync
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
 from ravi.estimators.counts import Counts, tallies, tally, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
 from ravi.optimism.supported import is_told, known, recorded
-from ravi.ranges import Fixed, Next, Policy, Value
+from ravi.runtime.ranges import Fixed, Next, Policy, Value
 from ravi.schedules import at_reset, reset_or_doubling
-from ravi.teams import NEVER, Room, each, first, made, sync
 
 SCHEDULES = ("reset", "reset-or-doubling", "doubling")
 
@@ -73,14 +73,14 @@ def psrl(
     tolerance: float = TOLERANCE, support: str = "off",
 ) -> Learner:  # fmt: skip
     """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on."""
-    checks.steps(steps)
-    checks.one_of(schedule, SCHEDULES, "schedule")
+    validation.steps(steps)
+    validation.one_of(schedule, SCHEDULES, "schedule")
     told = is_told(support)
     problem = known(problem, told)
     X, A = problem.states, problem.actions
-    alpha = usual_prior(problem, told) if prior is None else checks.positive(prior, "prior")
-    checks.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
-    goal = goal_of(problem, checks.positive(tolerance, "tolerance"))
+    alpha = usual_prior(problem, told) if prior is None else validation.positive(prior, "prior")
+    validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
+    goal = goal_of(problem, validation.positive(tolerance, "tolerance"))
     posterior(problem, told, alpha, goal, 1)  # an error where a row takes too many draws
     room = cache(lambda: made(posterior(problem, told, alpha, goal, 1)))  # its scratch serves one call at a time
 

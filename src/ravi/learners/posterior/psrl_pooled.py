@@ -92,16 +92,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, expect
 from ravi.learners.posterior.pooled_draws import draw
 from ravi.learners.posterior.sparse import scratch, solve
+from ravi.planning.rows import highest
 from ravi.random import block
-from ravi.ranges import Count, Fixed, Policy, Value
-from ravi.rows import highest
+from ravi.runtime.ranges import Count, Fixed, Policy, Value
 from ravi.schedules import reset_or_doubling
 
 TOLERANCE = 1e-3  # of the value of pi_k under P_k, in parts of the span of V
@@ -145,11 +145,11 @@ def psrl_pooled(
 ) -> Learner:
     """PSRL with bootstrap draws and pooled missing mass; `end` is the number of a state that is never left, `largest`
     what a pair may pay that was never played."""
-    checks.steps(steps)
-    last = -1 if end is None else checks.whole(end, "end", 0, problem.states - 1)
+    validation.steps(steps)
+    last = -1 if end is None else validation.whole(end, "end", 0, problem.states - 1)
     X, A, B = problem.successors.shape
-    checks.positive(largest, "largest")
-    gamma, goal = problem.discount, checks.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
+    validation.positive(largest, "largest")
+    gamma, goal = problem.discount, validation.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
     by_pair = problem.rewards.reshape(X * A)
 
     def init(keys: Array) -> State:

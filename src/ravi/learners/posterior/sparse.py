@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.rows import highest
+from ravi.planning.rows import highest
 
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.optimism.likelihood import Likelihood
 from ravi.random import block

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import first
 from ravi.core import Array, Learner, Seedwise
+from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never
-from ravi.seedwise import compiled_learner
-from ravi.teams import first
 
 NONE = -1  # no row is stale
 

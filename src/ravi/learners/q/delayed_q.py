@@ -33,13 +33,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
-from ravi.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
-from ravi.rows import highest
+from ravi.planning.rows import highest
+from ravi.runtime.ranges import Count, Flag, Past, PlaceOrNone, Policy, Positive, Value
 
 MOST = 2**62  # of m, which is counted in 64 bits
 
@@ -59,18 +59,18 @@ class State(NamedTuple):
 def delayed_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1, m: int | None = None) -> Learner:
     """Delayed Q-learning for a gap of `accuracy`; `scale` multiplies the radius that m stands for."""
     scale, delta = o
-    eps1 = checks.probability(accuracy, "accuracy") / 9
+    eps1 = validation.probability(accuracy, "accuracy") / 9
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     if m is None:
-        theory = checks.derived(
+        theory = validation.derived(
             lambda: scale * scale * samples(H, X, A, eps1, delta), "m", scale=scale, accuracy=accuracy
         )
         if theory > MOST:
-            raise checks.InputError(
+            raise validation.InputError(
                 f"m is {theory:.3g} with scale = {scale:g} and accuracy = {9 * eps1:g}; it must be at most {MOST}"
             )
         m = max(1, ceil(theory))
-    m = checks.whole(m, "m", 1, MOST)
+    m = validation.whole(m, "m", 1, MOST)
 
     def init(keys: Array) -> State:
         n = len(keys)

@@ -25,15 +25,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.learners.q.core import NONE, best
-from ravi.ranges import Action, Count, Next, Number, PlaceOrNone, Policy, Value
-from ravi.rows import highest
+from ravi.planning.rows import highest
+from ravi.runtime.ranges import Action, Count, Next, Number, PlaceOrNone, Policy, Value
+from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never
-from ravi.seedwise import compiled_learner
-from ravi.teams import each, first, sync
 
 
 class State(NamedTuple):
@@ -50,12 +50,12 @@ def q_learning(
     problem: Problem, steps: int, *, scale: float = 1.0, power: float = 0.8, initial: str = "zero"
 ) -> Learner:
     """Epsilon-greedy Q-learning; `scale` multiplies epsilon, `power` is that of the step size."""
-    checks.steps(steps)
-    scale = checks.nonnegative(scale, "scale")
-    omega = checks.probability(power, "power")
+    validation.steps(steps)
+    scale = validation.nonnegative(scale, "scale")
+    omega = validation.probability(power, "power")
     if omega <= 0.5:
-        raise checks.InputError(f"power is {omega:g}; it must be more than 1/2, or Q does not converge")
-    checks.one_of(initial, ("zero", "optimistic"), "initial")
+        raise validation.InputError(f"power is {omega:g}; it must be more than 1/2, or Q does not converge")
+    validation.one_of(initial, ("zero", "optimistic"), "initial")
     r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
     start = 0.0 if initial == "zero" else problem.horizon
 

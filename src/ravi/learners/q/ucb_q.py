@@ -36,13 +36,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
-from ravi.ranges import Count, Number, PlaceOrNone, Policy, Value
-from ravi.rows import highest
+from ravi.planning.rows import highest
+from ravi.runtime.ranges import Count, Number, PlaceOrNone, Policy, Value
 
 C2 = 4 * sqrt(2)
 
@@ -85,12 +85,12 @@ def ucb_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1) -> Lea
 
 def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> Constants:
     H, gamma = problem.horizon, problem.discount
-    eps = checks.probability(accuracy, "accuracy") * H
+    eps = validation.probability(accuracy, "accuracy") * H
     R = ceil(H * log(3 * H / eps))
     shares = log2(H / eps) + log2(3 * max(log(H), 2.0**-52)) + floor(log2(R)) + 2  # log2(H / xi)
     M = max(ceil(2 * shares), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
-    H_q = checks.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
+    H_q = validation.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import Room, each, sync, team, team_max
 from ravi.core import Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_backups, inner_plan
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
 from ravi.optimism.sets import top_of
-from ravi.teams import Room, each, sync, team, team_max
 
 
 class OfSets(NamedTuple):

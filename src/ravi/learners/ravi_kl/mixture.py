@@ -28,7 +28,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem, Sets
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
@@ -40,7 +40,7 @@ from ravi.learners.ravi_kl.ravi_kl import Options
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, shape, simulators
 from ravi.optimism.simplex import Ball, ball
-from ravi.ranges import VALUE, Number, Policy, Value
+from ravi.runtime.ranges import VALUE, Number, Policy, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import kl as theory
 
@@ -72,10 +72,10 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     Cost: O(d^2) per step; per plan O(d^2) for every move that was seen, and some maxima over an ellipsoid for each of
     the X A pairs.
     """
-    plan, scale, c = checks.one_of(o.plan, PLANS, "plan"), o.scale, SLACK if o.slack is None else o.slack
+    plan, scale, c = validation.one_of(o.plan, PLANS, "plan"), o.scale, SLACK if o.slack is None else o.slack
     kind = o.candidate
     if problem.features is None:
-        raise checks.InputError(f"{problem.name} has no features: only a linear mixture MDP has weights to learn")
+        raise validation.InputError(f"{problem.name} has no features: only a linear mixture MDP has weights to learn")
     psi = simulators(problem)
     rows, (X, A, _, d) = rows_of(psi), psi.shape
     r, gamma, H, nu0 = problem.rewards, problem.discount, problem.horizon, problem.initial

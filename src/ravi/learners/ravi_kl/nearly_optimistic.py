@@ -7,7 +7,7 @@
 with eps = slack (U(rho) - U(rho / 2)), rho = scale (ln(m / delta_t) + kappa(n)) and m the number of bounds that must
 hold. Own optimistic returns are those at rho.
 Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
-another (`ravi.compiled_driver`).
+another (`ravi.runtime.compiled`).
 """
 
 import math
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import bound, compiled
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import NEVER, Room, each, first, made, sync, team, team_max, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
 from ravi.learners.posterior.draws import draw_and_plan, goal_of, posterior, usual_prior
@@ -25,7 +26,6 @@ from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
 from ravi.optimism.relative_entropy import most_of_coins
 from ravi.random import REWARD, uniform
-from ravi.teams import NEVER, Room, each, first, made, sync, team, team_max, team_sum
 
 
 class Numbers(NamedTuple):

@@ -20,7 +20,7 @@ With P_u(x, a) = max_{q in C(x, a)} <q, u>, P_u' <= P_u + max(u' - u): gamma P o
 an action whose bound is below the best of its state is not looked at. The bounds hold from plan to plan for pairs whose
 set is as it was, whatever their rewards are. `dual` is where Newton's method for the pair ended last.
 
-States are a team's (`ravi.teams`): within a backup, and within a sweep, none reads what another writes. A sweep in
+States are a team's (`ravi._jit.teams`): within a backup, and within a sweep, none reads what another writes. A sweep in
 place is its first thread's, which takes long on a GPU: so it is for many states only.
 """
 
@@ -29,13 +29,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import Array, Problem
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import kappa, seen
 from ravi.optimism.sets import top_of
-from ravi.ranges import SLACK, Action, CountOrNone, Range, Value
-from ravi.teams import Room, each, first, sync, team, team_max, team_min, team_sum
+from ravi.runtime.ranges import SLACK, Action, CountOrNone, Range, Value
 
 SHRINK = 0.1  # of the span, by sweeps of kept kernels between two backups
 ROOM = 1e-12  # of H: rounding of a bound

@@ -41,7 +41,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
 from ravi.estimators.counts import Counts, counts, tallies, tally
 from ravi.estimators.rewarded import KINDS, Rewarded, earn
@@ -66,7 +66,7 @@ from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told, known, outcomes
-from ravi.ranges import Fixed, Policy, Range, Value
+from ravi.runtime.ranges import Fixed, Policy, Range, Value
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
 from ravi.theory import kl as theory
@@ -111,21 +111,21 @@ class Options(NamedTuple):
     eta: float | None = None
 
     def checked(self, T: int) -> Options:
-        checks.one_of(self.plan, PLANS, "plan")
+        validation.one_of(self.plan, PLANS, "plan")
         is_told(self.support)
         for of, names in (("mirror", ("delta", "inner", "fresh", "eta")), ("slack", ("slack", "candidate"))):
             for name in names:
                 if getattr(self, name) is not None and self.plan != of:
-                    raise checks.InputError(f"{name} is an option of plan={of}, not of plan={self.plan}")
-        o = self._replace(scale=checks.nonnegative(self.scale, "scale"))
+                    raise validation.InputError(f"{name} is an option of plan={of}, not of plan={self.plan}")
+        o = self._replace(scale=validation.nonnegative(self.scale, "scale"))
         if self.plan == "slack":
-            c = None if self.slack is None else checks.nonnegative(self.slack, "slack")
-            return o._replace(slack=c, candidate=checks.one_of(self.candidate or "half", CANDIDATES, "candidate"))
+            c = None if self.slack is None else validation.nonnegative(self.slack, "slack")
+            return o._replace(slack=c, candidate=validation.one_of(self.candidate or "half", CANDIDATES, "candidate"))
         if self.plan == "greedy":
             return o
-        inner = None if self.inner is None else checks.whole(self.inner, "inner")
-        fresh = checks.one_of(self.fresh or "on", ("on", "off"), "fresh")
-        return o._replace(delta=checks.delta(self.delta, T), inner=inner, fresh=fresh)
+        inner = None if self.inner is None else validation.whole(self.inner, "inner")
+        fresh = validation.one_of(self.fresh or "on", ("on", "off"), "fresh")
+        return o._replace(delta=validation.delta(self.delta, T), inner=inner, fresh=fresh)
 
 
 @takes()
@@ -159,8 +159,8 @@ def unknown_rewards(
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
-    kind = checks.one_of(rewards, KINDS, "rewards")
-    reward_scale = checks.nonnegative(reward_scale, "reward_scale")
+    kind = validation.one_of(rewards, KINDS, "rewards")
+    reward_scale = validation.nonnegative(reward_scale, "reward_scale")
     if o.plan != "mirror":
         return optimistic(problem, o, kind, reward_scale)
     return unknown(mirror(problem, T, o), problem, T, rewards=kind, reward_scale=reward_scale)
@@ -168,12 +168,12 @@ def unknown_rewards(
 
 def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
-    scale, told, delta, anew = o.scale, is_told(o.support), checks.delta(o.delta, T), o.fresh == "on"
+    scale, told, delta, anew = o.scale, is_told(o.support), validation.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
     problem, symbols = known(problem, told), outcomes(problem, told)
     M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
-    step = checks.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
+    step = validation.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
     level = log(X * A / delta)
 
     def radius(D: Counts) -> Array:

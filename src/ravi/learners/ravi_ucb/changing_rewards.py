@@ -25,13 +25,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Data, Learner, Path
 from ravi.learners.options import recorded
 from ravi.mdps.changing_rewards import Changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from ravi.ranges import LogPolicy, Next, Number, Plays, Policy, Positive, Value
+from ravi.runtime.ranges import LogPolicy, Next, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 
 
@@ -51,7 +51,7 @@ def changing(base: Learner, world: Changing) -> Learner:
     """RAVI-UCB `base`, made for `world.mdp`, on the world itself."""
     of = base.parts
     if of is None or of.inner != 1 or of.fresh or base.told.rewards is not None:  # backups of another form
-        raise checks.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
+        raise validation.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
     estimator, bonus, eta, gamma, H = of.estimator, of.bonus, of.eta, world.mdp.discount, world.mdp.horizon
 
     def init(keys: Array) -> State:

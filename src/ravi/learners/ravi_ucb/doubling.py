@@ -30,20 +30,21 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks, tree
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import Room, each, over_seeds, sync
+from ravi._jit.teams import first as first_thread
 from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
 from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Form, made_of, on_counts, seed_learn
 from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS, OfCounts
-from ravi.ranges import Fixed, LogPolicy, NextPlay, Policy, Range, Value
+from ravi.runtime import tree
+from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Range, Value
+from ravi.runtime.walk import TOGETHER
 from ravi.schedules import at_reset
-from ravi.teams import Room, each, over_seeds, sync
-from ravi.teams import first as first_thread
 from ravi.theory import doubling as theory
-from ravi.walk import TOGETHER
 
 MOST = 2**60  # plays of a first phase
 LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound need not be over more
@@ -263,7 +264,7 @@ def in_phases(
     name: str, build: Builder, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
 ) -> Learner:
     """A builder's learner in phases: eta, `step(o, problem, T)`, is that of l_i steps, the rest that of S_{i+1}."""
-    l = checks.whole(first, "first", 1, most)
+    l = validation.whole(first, "first", 1, most)
 
     def phase(i: int) -> Learner:
         length, end, delta = min(theory.length(i, l), most), min(theory.end(i, l), most), 1 / theory.length(i, l)

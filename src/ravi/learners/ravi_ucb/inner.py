@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import NEVER, Room, each, first, made, sync, team
 from ravi.core import Array, Data, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, REWARD, uniform
-from ravi.teams import NEVER, Room, each, first, made, sync, team
 
 
 class Iterates(NamedTuple):

@@ -31,7 +31,7 @@ from ravi.learners.linear.lsvi_ucb import bonus_factor
 from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.together import of_rows
+from ravi.runtime.settings import of_rows
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")

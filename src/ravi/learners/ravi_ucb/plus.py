@@ -43,8 +43,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import first, over_seeds
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Stated
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import counts
@@ -65,12 +66,11 @@ from ravi.optimism.bonuses import (
     within_span,
 )
 from ravi.random import PICK, uniform
-from ravi.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
-from ravi.teams import first, over_seeds
+from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
+from ravi.runtime.settings import of_rows
+from ravi.runtime.walk import TOGETHER
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
-from ravi.together import of_rows
-from ravi.walk import TOGETHER
 
 
 class State(NamedTuple):
@@ -93,8 +93,8 @@ def generic(
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
     `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
-    M = checks.whole(inner, "inner")
-    own = {"inner": M, "fresh": fresh, "pick": checks.one_of(pick, PICKS, "pick")}
+    M = validation.whole(inner, "inner")
+    own = {"inner": M, "fresh": fresh, "pick": validation.one_of(pick, PICKS, "pick")}
     base = ravi_ucb.generic(
         problem, estimator, bonus, eta, initial_value=initial_value, initial_policy=initial_policy, name=name,
         stated=stated, settings=own | record(stated, settings),
@@ -283,7 +283,7 @@ def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
 def _parts(o: Options, *names: str) -> dict[str, bool]:
     """Which of the parts of this learner are on."""
     if (o.span, o.centre) == ("on", "off"):
-        raise checks.InputError("span=on needs centre=on: only V less its middle is within its span")
+        raise validation.InputError("span=on needs centre=on: only V less its middle is within its span")
     return o.on(*names)
 
 

@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import NEVER, sync
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
 from ravi.estimators.counts import counts
 from ravi.estimators.known import known
@@ -43,12 +44,11 @@ from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
-from ravi.ranges import LogPolicy, Policy, Value
+from ravi.runtime.ranges import LogPolicy, Policy, Value
+from ravi.runtime.settings import of_rows, positive
+from ravi.runtime.walk import TOGETHER, learn
 from ravi.schedules import at_reset
-from ravi.teams import NEVER, sync
 from ravi.theory import constants
-from ravi.together import of_rows, positive
-from ravi.walk import TOGETHER, learn
 
 
 class State(NamedTuple):
@@ -96,7 +96,7 @@ def generic(
     settings: dict[str, Any] | None = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.together`). stated: the constants of both; `settings`: another record of them."""
+    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
 

@@ -19,13 +19,13 @@ Deviations: beyond sampling, those of `ravi-ucb/mixture`; and with centre=on, V 
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Data, Learner, Problem, Stated
 from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
+from ravi.runtime.walk import TOGETHER
 from ravi.theory import constants
-from ravi.walk import TOGETHER
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")
@@ -44,7 +44,7 @@ def mixture_sampled(
     Cost: O(d^2) per step; X A (min(m, B) d + d^2) per plan; T / H plans.
     """
     scale, delta, lam = o.scale, o.delta, o.regularization
-    middle = checks.one_of(centre, ("on", "off"), "centre") == "on"
+    middle = validation.one_of(centre, ("on", "off"), "centre") == "on"
     made = draw(problem, samples, draws, centre=middle)
     estimator = sampled(made, lam)
     assert problem.parameter_bound is not None

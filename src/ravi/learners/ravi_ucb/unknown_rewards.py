@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners.options import ALL, Options, takes
@@ -40,7 +40,7 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import made_of, on_counts
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
-from ravi.together import alike, of_rows
+from ravi.runtime.settings import alike, of_rows
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta")
@@ -78,10 +78,10 @@ def unknown(
 ) -> Learner:
     """A learner of `ravi_ucb` or `ravi_ucb_plus`, on counts or on a regression, that is not told its rewards."""
     if base.parts is None or base.parts.stated.delta is None or base.told.rewards is not None:
-        raise checks.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
-    T, X, A = checks.steps(steps), problem.states, problem.actions
-    kind = checks.one_of(rewards, KINDS, "rewards")
-    reward_scale = checks.nonnegative(reward_scale, "reward_scale")
+        raise validation.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
+    T, X, A = validation.steps(steps), problem.states, problem.actions
+    kind = validation.one_of(rewards, KINDS, "rewards")
+    reward_scale = validation.nonnegative(reward_scale, "reward_scale")
     spread = reward_scale * reward_spread(X, A, T, base.parts.stated.delta)
 
     def build(*numbers: float | Array) -> Learner:

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Stated
 from ravi.estimators.counts import Counts, counts
 from ravi.learners.options import Options, takes
@@ -60,9 +60,9 @@ def generic(
     also needs a bonus that does not depend on V.
     """
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
-    m = checks.whole(sweeps, "sweeps", 0)
+    m = validation.whole(sweeps, "sweeps", 0)
     if m == 0 and kernel is None:
-        raise checks.InputError("sweeps is 0, the fixed point, but no kernel is given")
+        raise validation.InputError("sweeps is 0, the fixed point, but no kernel is given")
     base = ravi_ucb.generic(problem, estimator, bonus, eta, name=name, stated=stated, settings=settings)
     if m == 1 and regularised:
         return base
@@ -96,8 +96,8 @@ def generic(
 @takes("scale", "step_scale", "eta", "beta", "delta")
 def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: str = "regularised") -> Learner:
     """MD-MPI on counts, with RAVI-UCB's constants; `sweeps` is m, 0 for the fixed point."""
-    m = checks.whole(sweeps, "sweeps", 0)
-    checks.one_of(evaluation, EVALUATIONS, "evaluation")
+    m = validation.whole(sweeps, "sweeps", 0)
+    validation.one_of(evaluation, EVALUATIONS, "evaluation")
     beta, estimator = radius(o, problem, T), counts(problem)
     stated = Stated("tabular", beta, o.scale, o.step_scale, o.delta)
     made = generic(

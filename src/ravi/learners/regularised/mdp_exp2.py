@@ -39,13 +39,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import indefinite
 from ravi.estimators.linear import features_of
 from ravi.learners.regularised.politex import weigh
-from ravi.ranges import Count, Number, Policy, Positive
+from ravi.runtime.ranges import Count, Number, Policy, Positive
 from ravi.schedules import at_reset
 
 
@@ -64,17 +64,17 @@ def mdp_exp2(
     regularization: float = 1.0,
 ) -> Learner:  # fmt: skip
     """MDP-EXP2 from returns between resets; `phase` is L, the number of reset epochs per policy."""
-    T = checks.steps(steps)
-    lam = checks.positive(regularization, "regularization")
+    T = validation.steps(steps)
+    lam = validation.positive(regularization, "regularization")
     r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
     phi = features_of(problem)[0]
     d = phi.shape[-1]
-    sigma = 1 / d if coverage is None else checks.positive(coverage, "coverage")
-    L = max(1, ceil(min(16 * log(d * T) / sigma, T + 1))) if phase is None else checks.whole(phase, "phase")
+    sigma = 1 / d if coverage is None else validation.positive(coverage, "coverage")
+    L = max(1, ceil(min(16 * log(d * T) / sigma, T + 1))) if phase is None else validation.whole(phase, "phase")
     L = min(L, T + 1)  # the same: there are no more than T epochs
     mixing = max(1.0, 1 / log(1 / gamma))  # t_mix
     window = max(1.0, 2 * log(T) / log(1 / gamma))  # N
-    eta = checks.positive(step_scale, "step_scale") * min(1 / sqrt(T * mixing), sigma / (24 * window))
+    eta = validation.positive(step_scale, "step_scale") * min(1 / sqrt(T * mixing), sigma / (24 * window))
 
     def init(keys: Array) -> State:
         n = len(keys)

@@ -40,7 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import checks
+from ravi import validation
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.by_age import checked, learn, radius
 from ravi.estimators.gram import Gram, estimate, gram
@@ -48,7 +48,7 @@ from ravi.learners.options import Regression, takes
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.mirror import mirror_step
 from ravi.planning.stages import effective_horizon
-from ravi.ranges import Age, LogPolicy, Number, Plays, Policy, Positive, Value
+from ravi.runtime.ranges import Age, LogPolicy, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 from ravi.theory.constants import expected_epochs
 
@@ -71,10 +71,12 @@ def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, trunc
     """OPPO; `scale` multiplies beta, `step_scale` alpha."""
     scale, delta, lam = o
     psi = lists(problem)
-    S, B_theta = effective_horizon(problem, truncation), checks.positive(problem.parameter_bound, "parameter_bound")
+    S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
     r, gamma, H = problem.rewards, problem.discount, problem.horizon
-    alpha = checks.nonnegative(step_scale, "step_scale") * math.sqrt(2 * math.log(A) / (H**2 * expected_epochs(H, T)))
+    alpha = validation.nonnegative(step_scale, "step_scale") * math.sqrt(
+        2 * math.log(A) / (H**2 * expected_epochs(H, T))
+    )
 
     def init(keys: Array) -> State:
         n = len(keys)

@@ -17,7 +17,7 @@ from math import ceil, log
 
 import numpy as np
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
 from ravi.core import Array
 
 ACCURACY = 1e-9  # of Q and V, in units of H

@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import NEVER, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise
-from ravi.ranges import Count, Number, Policy, Positive
-from ravi.seedwise import compiled_learner
-from ravi.teams import NEVER, each, first, sync
+from ravi.runtime.ranges import Count, Number, Policy, Positive
+from ravi.runtime.seedwise import compiled_learner
 
 
 class State(NamedTuple):
@@ -56,13 +56,13 @@ def politex(
     problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, unvisited: str = "zero"
 ) -> Learner:
     """POLITEX from returns between resets; `phase` is J, the number of reset epochs per policy."""
-    T = checks.steps(steps)
+    T = validation.steps(steps)
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
-    J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else checks.whole(phase, "phase")
+    J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else validation.whole(phase, "phase")
     K = max(1, round((1 - gamma) * T / J))
-    step_scale = checks.positive(step_scale, "step_scale")
-    eta = checks.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
-    default = 0.0 if checks.one_of(unvisited, ("zero", "optimistic"), "unvisited") == "zero" else H
+    step_scale = validation.positive(step_scale, "step_scale")
+    eta = validation.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
+    default = 0.0 if validation.one_of(unvisited, ("zero", "optimistic"), "unvisited") == "zero" else H
 
     def init(keys: Array) -> State:
         n = len(keys)

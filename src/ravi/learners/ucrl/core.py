@@ -31,8 +31,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import bound, compiled
+from ravi import validation
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
 from ravi.core import Array, Learner, Problem, Seedwise, Told
 from ravi.estimators.counts import Counts, tallies
 from ravi.estimators.reset_counts import all_states, reset_tallies
@@ -40,9 +41,8 @@ from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
 from ravi.optimism.supported import is_told, known, recorded
-from ravi.ranges import Number, Policy, Whole
-from ravi.seedwise import compiled_learner
-from ravi.teams import NEVER, Room, each, first, sync, team, team_sum
+from ravi.runtime.ranges import Number, Policy, Whole
+from ravi.runtime.seedwise import compiled_learner
 
 MIXING = 0.9  # of L u with u, against periods, where no resets are known to break them
 
@@ -116,12 +116,12 @@ class Options(NamedTuple):
     support: str = "off"
 
     def checked(self, T: int) -> Options:
-        checks.one_of(self.mode, ("aware", "blind"), "mode")
-        checks.one_of(self.planning, ("average", "discounted"), "planning")
+        validation.one_of(self.mode, ("aware", "blind"), "mode")
+        validation.one_of(self.planning, ("average", "discounted"), "planning")
         if self.mode == "blind" and self.planning == "discounted":
-            raise checks.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
+            raise validation.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
         if self.told and self.mode == "blind":
-            raise checks.InputError(
+            raise validation.InputError(
                 "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored "
                 "successors"
             )

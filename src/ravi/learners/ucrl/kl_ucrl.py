@@ -40,13 +40,13 @@ and scored, and u starts where the last phase ended (`ravi.learners.ucrl.core`);
 
 from math import e, log
 
-from ravi.compiled import compiled
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended
 from ravi.optimism import sets, supported
 from ravi.optimism.supported import outcomes
-from ravi.teams import each
 
 
 @takes(without=("span",))

@@ -37,7 +37,8 @@ end as in `ravi.learners.ucrl.ucrl2`. See also UCRL2B.
 
 import math
 
-from ravi import checks, compiled
+from ravi import validation
+from ravi._jit import functions as compiled
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, extended
@@ -58,4 +59,4 @@ def bound(problem: Problem, span: float | None) -> float:
     """c: H unless given; infinity bounds nothing."""
     if span is None:
         return problem.horizon
-    return math.inf if span == math.inf else checks.positive(span, "span")
+    return math.inf if span == math.inf else validation.positive(span, "span")

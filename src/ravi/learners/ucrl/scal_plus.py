@@ -35,15 +35,15 @@ phases end as in `ravi.learners.ucrl.ucrl2`.
 
 import math
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of, reference
 from ravi.learners.ucrl.scal import bound
 from ravi.optimism.sets import most_smoothed, smoothed
 from ravi.optimism.supported import capped
-from ravi.teams import each
 
 
 @takes()
@@ -51,8 +51,8 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     """SCAL+ with its published bonus; `scale` multiplies it; `span` is c."""
     c, scale = bound(problem, o.span), o.scale
     if not math.isfinite(c):
-        raise checks.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
-    checks.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
+        raise validation.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
+    validation.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
 
     constants = (scale * c, o.delta, problem.states * problem.actions)
     plausible = Plausible(bonus, constants, smoothed, promised_stored if o.told else promised, idle)

@@ -32,14 +32,14 @@ import math
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
 from ravi.optimism import sets, supported
 from ravi.optimism.supported import outcomes
-from ravi.teams import each
 
 
 @takes(without=("span",))
@@ -48,7 +48,7 @@ def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
     scale, delta, told = o.scale, o.delta, o.told
     m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))
-    checks.derived(lambda: scale * float(radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
+    validation.derived(lambda: scale * float(radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
     return extended("ucrl2", problem, plausible, o)
 

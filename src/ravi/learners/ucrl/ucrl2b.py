@@ -34,14 +34,14 @@ import math
 
 import numpy as np
 
-from ravi import checks
-from ravi.compiled import compiled
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
 from ravi.optimism import sets, supported
 from ravi.optimism.supported import outcomes
-from ravi.teams import each
 
 LARGEST = 1e5  # more than any radius: 6 ln(6 X A n / delta) at n = 1, delta >= 1e-100
 
@@ -55,7 +55,7 @@ def ucrl2b(problem: Problem, T: int, o: Options) -> Learner:
 def box(problem: Problem, o: Options) -> Plausible:
     """The kernels within `scale` times the radii."""
     scale, told = o.scale, o.told
-    checks.derived(lambda: scale * LARGEST, "the radius", scale=scale)
+    validation.derived(lambda: scale * LARGEST, "the radius", scale=scale)
     within = supported.bernstein if told else sets.bernstein
     return Plausible(
         box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), o.delta)), within

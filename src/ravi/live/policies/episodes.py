@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy
@@ -49,10 +49,10 @@ def episodes(
     allow_code: bool,
 ) -> list[Episode]:
     """What `Policy.play` does."""
-    count, most = checks.whole(number, "episodes"), checks.whole(limit, "limit")
-    checks.flag(deterministic, "deterministic")
-    checks.instance(options, (Mapping, type(None)), "options", "a dict of options of the environment's id")
-    rng = np.random.default_rng(checks.whole(seed, "seed", 0, 2**63 - 1))
+    count, most = validation.whole(number, "episodes"), validation.whole(limit, "limit")
+    validation.flag(deterministic, "deterministic")
+    validation.instance(options, (Mapping, type(None)), "options", "a dict of options of the environment's id")
+    rng = np.random.default_rng(validation.whole(seed, "seed", 0, 2**63 - 1))
     ours = env is None or isinstance(env, str)
     if video is not None and find_spec("moviepy") is None:
         raise InputError("videos are written by MoviePy: pip install moviepy")
@@ -147,5 +147,5 @@ def _recorded(world: Any, video: str | os.PathLike[str] | None) -> Any:
         return world
     from ravi.mdps.environments import imported
 
-    folder = str(checks.path(video, "video"))
+    folder = str(validation.path(video, "video"))
     return imported().wrappers.RecordVideo(world, folder, episode_trigger=lambda _: True, disable_logger=True)

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import MDP, Array
 from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import fits, labels_of, plays, stream_of
 from ravi.live.policies.policy import Policy
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -129,8 +129,8 @@ def evaluate(
     Truncated cycles are counted and left out, which favours short cycles: an environment without a time limit is what
     should be given (one made from an id has none).
     """
-    checks.instance(policy, Policy, "policy", "a Policy: ravi.load_policy reads one, and learned.policy() is one")
-    n, level = checks.whole(cycles, "cycles"), checks.probability(confidence, "confidence")
+    validation.instance(policy, Policy, "policy", "a Policy: ravi.load_policy reads one, and learned.policy() is one")
+    n, level = validation.whole(cycles, "cycles"), validation.probability(confidence, "confidence")
     if isinstance(env, str):
         from ravi import ids
 

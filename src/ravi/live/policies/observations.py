@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import extras
-from ravi.checks import InputError
 from ravi.core import Array
 from ravi.live.grid import Grid
 from ravi.live.labels import Labels, named
 from ravi.live.numberings import Digits, Discrete, Parts, Space
 from ravi.live.spaces import space_from
+from ravi.runtime import extras
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy

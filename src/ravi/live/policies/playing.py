@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -52,7 +52,7 @@ def play(
     """
     stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
     try:
-        yield from plays(policy, stream, checks.whole(cycles, "cycles"), seed)
+        yield from plays(policy, stream, validation.whole(cycles, "cycles"), seed)
     finally:
         if ours:
             stream.close()
@@ -62,7 +62,7 @@ def plays(policy: Policy, stream: Environment, cycles: int, seed: int, length: i
     """Play cycles, from reset to reset; with a `length`, from which they are cut, no reset is drawn."""
     from ravi.random import CYCLE, block
 
-    key, restart = np.uint64(checks.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
+    key, restart = np.uint64(validation.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
     rows, A = _rows(policy), stream.actions
     for cycle in range(cycles):
         x, age, end = stream.reset(), 0, ""
@@ -141,7 +141,7 @@ def made(name: str, options: Mapping[str, Any] | None = None, render: str | None
     try:
         return opened(name, given if render is None else given | {"render_mode": render})
     except InputError as error:
-        near = "" if name in known or "Did you mean" in str(error) else checks.did_you_mean(name, known)
+        near = "" if name in known or "Did you mean" in str(error) else validation.did_you_mean(name, known)
         raise InputError(f"{error}{near}") from None
 
 
@@ -192,7 +192,7 @@ def grid_of(plain: Mapping[str, Any]) -> Any:
         grids = {key: grid_of(part) for key, part in zip(keys, plain["spaces"], strict=True)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"the policy says of its observations what is no space: {checks.shown(plain)} ({error})"
+            f"the policy says of its observations what is no space: {validation.shown(plain)} ({error})"
         ) from None
     return {key: grid for key, grid in grids.items() if grid is not None} or None
 
@@ -247,5 +247,5 @@ def fits(policy: Policy, X: int, A: int, name: str) -> None:
 
 def seed_apart(seed: int) -> int:
     """The seed of an environment that a policy is evaluated in: apart from that of one that it is learned in."""
-    chosen = checks.whole(seed, "seed", 0, 2**63 - 1)
+    chosen = validation.whole(seed, "seed", 0, 2**63 - 1)
     return int.from_bytes(sha256(f"evaluate {chosen}".encode()).digest()[:8], "big") >> 2

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi import archive, checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.core import Floats
+from ravi.runtime import archive
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.archive import Place
     from ravi.live.policies.episodes import Episode
     from ravi.live.policies.observations import Observations
+    from ravi.runtime.archive import Place
 
 ENVIRONMENT: dict[str, Any] = {
     "name": str, "id": str | None, "options": dict[str, Any] | None, "termination": str,
@@ -77,7 +78,7 @@ class Policy:
 
     def action(self, x: int, age: int, u: float) -> int:
         """The action that a number u in [0, 1) draws in state x, `age` steps after the reset; as a run draws it."""
-        from ravi.walk import draw
+        from ravi.runtime.walk import draw
 
         return int(draw(self.probabilities(x, age), u))
 
@@ -147,7 +148,7 @@ class Policy:
         """
         several = self.observations.several(observation)
         each = [observation] if several is None else several
-        likeliest = checks.flag(deterministic, "deterministic")
+        likeliest = validation.flag(deterministic, "deterministic")
         ages = _of_each(0 if state is None else state, len(each), "state")
         ages = ages * (_of_each(0 if episode_start is None else episode_start, len(each), "episode_start") == 0)
         rows = zip(map(self.observations.row, each), ages.tolist(), strict=True)
@@ -233,7 +234,7 @@ class Policy:
 
 def _of_each(value: Any, many: int, name: str) -> Any:
     """A whole number, or one for each of several observations   (many,)."""
-    found = checks.finite(np.asarray(value, dtype=int) if isinstance(value, (bool, np.bool_)) else value, name)
+    found = validation.finite(np.asarray(value, dtype=int) if isinstance(value, (bool, np.bool_)) else value, name)
     if found.shape not in ((), (many,)):
         raise InputError(f"{name} has shape {found.shape}, but there are {many} observations")
     return np.broadcast_to(found, many).astype(int)
@@ -241,23 +242,23 @@ def _of_each(value: Any, many: int, name: str) -> Any:
 
 def _checked(self: Policy) -> dict[str, Any]:
     """The fields of a policy, checked, in the types that are played and saved."""
-    table = checks.finite(self.table, "table")
+    table = validation.finite(self.table, "table")
     if table.ndim not in (2, 3) or 0 in table.shape:
         raise InputError(f"table has shape {table.shape}; it must be (X, A) or, by age, (S, X, A), all at least 1")
-    checks.sums_to_one(table, "table")
+    validation.sums_to_one(table, "table")
     if not isinstance(self.learner, str):
-        raise InputError(f"learner is {checks.shown(self.learner)}, not a text")
+        raise InputError(f"learner is {validation.shown(self.learner)}, not a text")
     if not isinstance(self.environment, Mapping):
-        raise InputError(f"environment is {checks.shown(self.environment)}, not what Environment.plain() gives")
+        raise InputError(f"environment is {validation.shown(self.environment)}, not what Environment.plain() gives")
     archive.typed(self.environment, ENVIRONMENT, within="environment", partial=True)
     for name in ("observations", "actions"):
         archive.typed(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
-        "table": checks.sealed(table),
-        "discount": checks.probability(self.discount, "discount"),
-        "units": checks.units(self.units),
-        "steps": checks.whole(self.steps, "steps", 0),
-        "seed": checks.whole(self.seed, "seed", 0, 2**63 - 1),
+        "table": validation.sealed(table),
+        "discount": validation.probability(self.discount, "discount"),
+        "units": validation.units(self.units),
+        "steps": validation.whole(self.steps, "steps", 0),
+        "seed": validation.whole(self.seed, "seed", 0, 2**63 - 1),
         "environment": _plain(dict(self.environment), "environment"),
         "states": _labels(self.states, table.shape[-2], "states"),
         "actions": _labels(self.actions, table.shape[-1], "actions"),
@@ -268,12 +269,12 @@ def _labels(labels: Any, size: int, name: str) -> list[Any] | None:
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)) or len(labels) != size:
-        raise InputError(f"{name} is {checks.shown(labels)}, not a list of {size} labels")
+        raise InputError(f"{name} is {validation.shown(labels)}, not a list of {size} labels")
     seen: dict[str, int] = {}
     for place, label in enumerate(labels):
-        text = json.dumps(_plain(label, checks.at(name, [place])), sort_keys=True)
+        text = json.dumps(_plain(label, validation.at(name, [place])), sort_keys=True)
         if text in seen:
-            raise InputError(f"{checks.at(name, [place])} is {label!r}, as is {checks.at(name, [seen[text]])}")
+            raise InputError(f"{validation.at(name, [place])} is {label!r}, as is {validation.at(name, [seen[text]])}")
         seen[text] = place
     return _plain(list(labels), name)
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from ravi import archive, ids
-from ravi.checks import InputError
+from ravi import ids
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
-from ravi.worlds import World, world_named
+from ravi.runtime import archive
+from ravi.runtime.world import World, world_named
+from ravi.validation import InputError
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.core import Array
-from ravi.extras import install
 from ravi.lab.experiments.suite_file.specification import Tuning
+from ravi.runtime.extras import install
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.schedule.jobs import Job

@@ -5,17 +5,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ravi import checks, foreign, ids, memory
-from ravi.checks import InputError
+from ravi import ids, validation
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
 from ravi.lab.experiments.suite_file.reading import Places, is_id
 from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.mdps import MDPS
-from ravi.problems import size
-from ravi.runs import RESULTS
-from ravi.worlds import Tabular, World, world_named
+from ravi.runtime import foreign, memory
+from ravi.runtime.problems import size
+from ravi.runtime.result import RESULTS
+from ravi.runtime.world import Tabular, World, world_named
+from ravi.validation import InputError
 
 
 class Builder:
@@ -66,7 +67,7 @@ class Builder:
             try:
                 if not is_id(text) and not os.path.isabs(text):
                     known = [*MDPS, *ids.WORLDS]
-                    near = checks.did_you_mean(re.split("[/,]", text)[0], known) or f" Known: {', '.join(known)}."
+                    near = validation.did_you_mean(re.split("[/,]", text)[0], known) or f" Known: {', '.join(known)}."
                     raise InputError(f"there is no MDP {text!r}, and no such file in {self.base}.{near}")
                 _from_here(text, folder)
                 inner = text.removeprefix(ids.LARGE)

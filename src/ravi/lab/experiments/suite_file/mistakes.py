@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ravi.checks import InputError
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
+from ravi.validation import InputError
 
 
 class Mistakes:

@@ -9,10 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ravi import checks, memory
-from ravi.checks import InputError
-from ravi.device import DEVICES
-from ravi.foreign import name_in
+from ravi import validation
 from ravi.ids import WORLDS, file_in
 from ravi.lab.experiments.schedule.settings import CURVES
 from ravi.lab.experiments.suite_file.mistakes import Mistakes
@@ -26,6 +23,10 @@ from ravi.lab.experiments.suite_file.specification import (
     Tuning,
 )
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
+from ravi.runtime import memory
+from ravi.runtime.foreign import name_in
+from ravi.runtime.gpu import DEVICES
+from ravi.validation import InputError
 
 T = TypeVar("T")
 Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whether there are several values
@@ -58,7 +59,7 @@ class Reader:
         if seeds is not None:
             wanted, seeds = seeds, ()
             with self.told.at(("seeds",)):
-                seeds = tuple(checks.seeds(wanted, "seeds"))
+                seeds = tuple(validation.seeds(wanted, "seeds"))
         given = self._list((), data, "sections")
         sections: list[Section] = []
         names: set[str] = set()
@@ -75,7 +76,7 @@ class Reader:
             self._plannable(("sections", i), entries, runs)
         found, device = tuple(sections), "cpu"
         with self.told.at(("device",)):
-            device = checks.one_of(data.get("device", "cpu"), DEVICES, "device")
+            device = validation.one_of(data.get("device", "cpu"), DEVICES, "device")
         own = any(name_in(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
@@ -134,11 +135,11 @@ class Reader:
     def _shared(self, path: Place, data: Mapping[str, Any]) -> dict[str, Any]:
         """The values that a section may set itself, or take from the top level."""
         read: dict[str, Callable[[Place, Any], Any]] = {
-            "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: checks.steps(one)),
-            "seeds": lambda p, v: tuple(checks.seeds(v)),
-            "points": lambda p, v: checks.whole(v, "points", 1, 10**6),
-            "record": lambda p, v: self._each(p, v, lambda one: checks.one_of(one, CURVES, "record"), empty=True),
-            "columns": lambda p, v: self._each(p, v, lambda one: checks.one_of(one, COLUMNS, "a column")),
+            "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: validation.steps(one)),
+            "seeds": lambda p, v: tuple(validation.seeds(v)),
+            "points": lambda p, v: validation.whole(v, "points", 1, 10**6),
+            "record": lambda p, v: self._each(p, v, lambda one: validation.one_of(one, CURVES, "record"), empty=True),
+            "columns": lambda p, v: self._each(p, v, lambda one: validation.one_of(one, COLUMNS, "a column")),
         }
         found = {}
         for key in (key for key in read if key in data):
@@ -153,11 +154,11 @@ class Reader:
             return Tuning()
         self._known(path, data, [one.name for one in fields(Tuning)])
         read: dict[str, Callable[[Any], Any]] = {
-            "budget": lambda v: checks.whole(v, "budget", 1, 10**6),
+            "budget": lambda v: validation.whole(v, "budget", 1, 10**6),
             "seeds": _tuning_seeds,
             "scale": lambda v: _range(v, "scale"),
             "step_scale": lambda v: _range(v, "step_scale"),
-            "sampler": lambda v: checks.one_of(v, SAMPLERS, "sampler"),
+            "sampler": lambda v: validation.one_of(v, SAMPLERS, "sampler"),
         }
         found = {}
         for key in (key for key in read if key in data):
@@ -225,7 +226,7 @@ class Reader:
     def _known(self, path: Place, data: Mapping[str, Any], keys: Sequence[str]) -> None:
         for key in data:
             if key not in keys:
-                near = checks.did_you_mean(str(key), keys) or f" Known: {', '.join(keys)}."
+                near = validation.did_you_mean(str(key), keys) or f" Known: {', '.join(keys)}."
                 self.told.add((*path, key), f"there is no key {key!r}.{near}")
 
     def _table(self, path: Place, data: Any) -> bool:
@@ -271,7 +272,7 @@ class Reader:
 
     def _few(self, path: Place, count: int) -> bool:
         if count > MOST:
-            self.told.add(path, f"there would be {checks.shown(count)} of these, and {MOST} are the most")
+            self.told.add(path, f"there would be {validation.shown(count)} of these, and {MOST} are the most")
         return count <= MOST
 
     def _each(self, path: Place, value: Any, read: Callable[[Any], T], empty: bool = False) -> tuple[T, ...]:
@@ -323,7 +324,7 @@ def _written(value: Any) -> str:
 
 
 def _tuning_seeds(value: Any) -> tuple[int, ...]:
-    chosen = checks.seeds(value)
+    chosen = validation.seeds(value)
     counted = isinstance(value, (int, float)) or (isinstance(value, str) and value.isdigit())
     return tuple(FIRST_TUNING_SEED + seed for seed in chosen) if counted else tuple(chosen)
 
@@ -331,7 +332,7 @@ def _tuning_seeds(value: Any) -> tuple[int, ...]:
 def _range(value: Any, name: str) -> tuple[float, float]:
     if not _is_list(value) or len(value) != 2:
         raise InputError(f"{value!r} is not a range [low, high]")
-    low, high = (checks.positive(one, name) for one in value)
+    low, high = (validation.positive(one, name) for one in value)
     if low > high:
         raise InputError(f"{name} goes from {low:g} to {high:g}; the smaller one comes first")
     return low, high

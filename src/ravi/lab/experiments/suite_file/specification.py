@@ -54,7 +54,7 @@ class Suite:
     sections: tuple[Section, ...]
     title: str = ""
     tuning: Tuning = field(default_factory=Tuning)
-    folder: str = ""  # where modules of one's own are, if an id names one: see `ravi.foreign`
+    folder: str = ""  # where modules of one's own are, if an id names one: see `ravi.runtime.foreign`
     device: str = "cpu"  # where runs are made
 
     @property

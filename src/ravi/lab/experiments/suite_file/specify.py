@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ravi import checks
-from ravi.checks import InputError
+from ravi import validation
 from ravi.lab import suites
 from ravi.lab.experiments.suite_file.building import Builder
 from ravi.lab.experiments.suite_file.mistakes import Mistakes
 from ravi.lab.experiments.suite_file.reading import Reader
 from ravi.lab.experiments.suite_file.specification import Suite
 from ravi.lab.experiments.suite_file.toml_lines import lines
+from ravi.validation import InputError
 
 
 def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = None, build: bool = True) -> Suite:
@@ -37,7 +37,7 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
         told = Mistakes(file, lines(text))
     read = Reader(told, base)
     suite = read.suite(data, name, seeds)
-    if checks.flag(build, "build"):
+    if validation.flag(build, "build"):
         Builder(told, base).check(suite, read.places)
     told.tell()
     return suite
@@ -52,9 +52,9 @@ def _text(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
     """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
     if isinstance(source, str) and source in suites.SUITES:
         return suites.text(source), f"{source}.toml", Path.cwd(), source
-    path = checks.path(source, "suite")
+    path = validation.path(source, "suite")
     if not path.is_file():
-        near = checks.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
+        near = validation.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
         raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")
     try:
         return path.read_bytes().decode(), str(path), path.absolute().parent, path.stem

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.core import Array
 from ravi.lab.report.page.data import Line, Panel, Part
 from ravi.lab.report.page.shapes import LEVEL, Shape
@@ -17,6 +16,7 @@ from ravi.statistics.comparisons import Comparison, Profiles, best, compare, nor
 from ravi.statistics.intervals import Interval, finite, stratified
 from ravi.statistics.scores import Scores
 from ravi.statistics.winning import improvements
+from ravi.validation import InputError
 
 THRESHOLDS = 120  # of profiles
 Key = tuple[str, str]  # label, column

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ravi import archive
-from ravi.checks import InputError
-from ravi.extras import needed
+from ravi.runtime import archive
+from ravi.runtime.extras import needed
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
-from ravi.curve import grid
 from ravi.lab.report.page.shapes import Shape, shapes
 from ravi.learners import knows_the_kernel
+from ravi.measures.curve import grid
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ravi.checks import InputError
 from ravi.core import Array
 from ravi.statistics.intervals import Interval, band, interval
 from ravi.statistics.rates import Rate, growth
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results

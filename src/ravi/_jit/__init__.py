@@ -1,0 +1,1 @@
+"""Compilation by Numba: compiled functions, the cache of machine code, threads and GPUs."""

@@ -1,0 +1,1 @@
+"""Runs: their start, drivers, worlds, results and files."""

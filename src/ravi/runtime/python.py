@@ -1,0 +1,128 @@
+"""The Python driver: the two loops of Algorithm 1, epochs k (plan), and in them steps t (play, add).
+
+It runs learners and measures that are written in Python; `ravi.runtime.compiled` runs the others. All seeds go through
+epoch k together, each at its own time; a seed that has made its T steps is set aside, so that what it ends with does
+not depend on its batch.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from math import ceil, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi._jit.functions import effort
+from ravi._jit.teams import NEVER
+from ravi.core import Array, Learner, Measure, Until
+from ravi.runtime import tree
+from ravi.runtime.played import refuse
+from ravi.runtime.walk import World, room, walk
+
+OFTEN = 0.1  # seconds between two times that progress is told
+BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
+
+
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+    def plays(self, T: int) -> int:
+        """The steps that all seeds have made together, up to T each."""
+        return int(np.minimum(self.walkers.time, T).sum())
+
+
+class Task(NamedTuple):
+    """What a driver is to do with seeds: to take them from where they stand to where they stop."""
+
+    learner: Learner
+    world: World
+    T: int
+    H: float
+    pad: bool  # play on to the reset after T, without learning
+    measures: Sequence[Measure]
+    pause: int | None  # stop when every seed has made so many steps
+    stopped: Callable[[], bool]  # or when this says so
+    tell: Callable[[Sequence[Batch]], None] | None  # where all seeds stand
+
+    @property
+    def last(self) -> int:
+        """The steps that every seed is to make, at least."""
+        return self.T if self.pause is None else min(self.T, self.pause)
+
+
+def run(task: Task, batch: Batch) -> Batch:
+    """Take the seeds of a batch, which is written to, through their epochs."""
+    learner, world, T, H, pad, measures, _, stopped, tell = task
+    walkers, state, records = batch
+    n = len(walkers.time)
+    stretch = learner.walk or walk
+    path, asked, until = None, None, Until(reset=False)
+    last = np.full(n, T, np.int64)
+    recording = [measure.record for measure in measures]
+    finished = walkers.time >= T
+    aside = tree.copy(batch) if finished.any() else None  # the seeds that have ended, as they ended
+    over = np.empty(n, np.uint8)
+    look, done = 0.0, int(finished.sum())
+    while done < n and int(walkers.time.min()) < task.last and not stopped():  # for k = 1, 2, ...
+        now = time.perf_counter()
+        if now > look:
+            if tell is not None and look > 0.0:
+                tell([Batch(walkers, state, records)])
+            look = now + OFTEN
+        state = learner.plan(state)
+        refuse(learner.name, state.policy, walkers.key, finished)
+        wanted = learner.until(state, walkers.time)
+        if wanted is not asked:
+            asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)
+            until = Until(wanted.reset, deadline, wanted.visits)
+        path = path or room(n, min(T, BRIEF if effort.allowance > 0 else path_length(n, H, until.reset)))
+        over[:] = finished
+        opening, left = True, n
+        while left:  # repeat
+            left, ended = stretch(world, state, walkers, path, over, until, T)  # play, observe
+            records = tuple([record(m, state, path, opening) for record, m in zip(recording, records, strict=True)])
+            state = learner.add(state, path)  # ADD
+            opening = False
+            if ended:
+                if pad:
+                    records = _pad(task, Batch(walkers, state, records), path, finished)
+                now = (walkers.time >= T) & ~finished
+                finished |= now
+                done = int(finished.sum())
+                batch = Batch(walkers, state, records)
+                if aside is None:
+                    aside = tree.copy(batch)
+                else:
+                    tree.put(aside, batch, now)
+        if effort.allowance > 0:
+            effort.done = float(walkers.time.mean()) / T
+    batch = Batch(walkers, state, records)
+    if aside is not None:
+        tree.put(batch, aside, finished)
+    if tell is not None:
+        tell([batch])
+    return batch
+
+
+def path_length(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (log(n) + 7))) if resets else 1000, max(64, 2**22 // n))
+
+
+def _pad(task: Task, batch: Batch, path: Any, finished: Array) -> tuple[Any, ...]:
+    """Play the epoch in which T fell until its reset, without learning: steps T + 1, ..., T+. The records."""
+    walkers, state, records = batch
+    rows = np.arange(len(walkers.time))
+    ended_by_reset = path.reset[rows, np.maximum(path.length - 1, 0)]
+    over = (finished | (walkers.time < task.T) | ended_by_reset).astype(np.uint8)
+    until = Until(reset=True, deadline=np.full(len(over), NEVER))
+    while not over.all():
+        walk(task.world, state, walkers, path, over, until, task.T)
+        records = tuple(
+            measure.record(m, state, path, False) for measure, m in zip(task.measures, records, strict=True)
+        )
+    return records

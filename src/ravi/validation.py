@@ -1,0 +1,380 @@
+"""Is this input what it claims to be? Every border of the library asks here; every error names the entry."""
+
+import difflib
+import math
+import operator
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from reprlib import Repr
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+SUM_TOLERANCE = 1e-9  # a row of float64 probabilities that was normalised once is within about 1e-16 * B
+LEAST, MOST = 1e-307, 1e308  # of a positive number: beyond, float64 loses digits, and then the number
+MOST_SEEDS, LAST_SEED = 10**6, 2**63 - 1  # how many there are in one run, and which is the last
+LONGEST = 10**6  # of a range that stands for an array
+LONGEST_NAME = 255  # of a file
+LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are finite
+# What Python or NumPy would make a number of, and is none: the mistake would go unseen.
+NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
+HELD = {"U": "texts", "S": "bytes", "M": "dates", "m": "spans of time", "V": "records"}  # by kinds of dtype
+SHOWN = Repr()  # of values in messages: the beginning of long ones
+SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
+
+
+class InputError(ValueError):
+    """An invalid argument or file; the message names the entry and what is wrong with it.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> ravi.mdp("riverswin/6")
+    Traceback (most recent call last):
+    ...
+    ravi.validation.InputError: ...riverswim...
+    """
+
+
+class StreamError(InputError):
+    """An impossible observation on a stream; the message names the step and the value.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> agent = ravi.agent("psrl", states=2, actions=1, discount=0.9, steps=10)
+    >>> action = agent.act(0)
+    >>> agent.observe(0, action, 1, reward=7.0)
+    Traceback (most recent call last):
+    ...
+    ravi.validation.StreamError: ...
+    """
+
+
+def at(name: str, index: Iterable[Any]) -> str:
+    """`transitions[3, 1]`: how errors point to an entry."""
+    inside = ", ".join(str(int(i)) for i in index)
+    return f"{name}[{inside}]" if inside else name
+
+
+def first(mask: np.ndarray) -> tuple[int, ...]:
+    """The index of the first true entry."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def shown(value: Any) -> str:
+    """A value as a message can hold it: on one line."""
+    try:
+        return " ".join(line.strip() for line in SHOWN.repr(value).splitlines())
+    except Exception:  # a number of more digits than Python writes, or an object that cannot be written
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def number(value: Any, name: str) -> float:
+    """A finite number, or a text of one; of what is no number, neither a flag nor a date is taken for one."""
+    value = _alone(value, name)
+    try:
+        result = None if isinstance(value, NO_NUMBER) else float(value)
+    except Exception:  # whatever an object says that is asked to be a number
+        result = None
+    if result is None:
+        raise InputError(f"{name} is {shown(value)}, not a number")
+    if not math.isfinite(result):
+        raise InputError(f"{name} is {result}, not a finite number")
+    return result
+
+
+def _alone(value: Any, name: str) -> Any:
+    """The one number of an array without axes; anything but an array is left as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.ndim or _masked(value):
+        raise InputError(f"{name} is {shown(value)}, not a number")
+    return value.item()
+
+
+def positive(value: Any, name: str) -> float:
+    result = number(value, name)
+    if result <= 0:
+        raise InputError(f"{name} is {result:g}; it must be positive")
+    return _in_reach(result, name, LEAST)
+
+
+def nonnegative(value: Any, name: str) -> float:
+    result = number(value, name)
+    if result < 0:
+        raise InputError(f"{name} is {result:g}; it must not be negative")
+    return _in_reach(abs(result), name, 0.0)  # -0. is 0.
+
+
+def _in_reach(value: float, name: str, least: float) -> float:
+    if value < least:
+        raise InputError(f"{name} is {value:g}; it must be at least {least:g}")
+    if value > MOST:
+        raise InputError(f"{name} is {value:g}; it must be at most {MOST:g}")
+    return value
+
+
+def derived(formula: Callable[[], float], name: str, **options: float | None) -> float:
+    """A number that is computed from options; where it is not finite, the error names them."""
+    try:
+        result = float(formula())
+    except (OverflowError, ZeroDivisionError):
+        result = math.inf
+    if not math.isfinite(result):
+        given = " and ".join(f"{option} = {float(value):g}" for option, value in options.items() if value is not None)
+        raise InputError(f"{name} is not a finite number with {given}")
+    return result
+
+
+def whole(value: Any, name: str, least: int = 1, most: int = 2**62) -> int:
+    """A whole number given as int, as a float such as 1e6, or as a text of either; to the last digit."""
+    value = _alone(value, name)
+    exact = int if isinstance(value, str) else operator.index
+    try:
+        result = None if isinstance(value, NO_NUMBER) else exact(value)
+    except (TypeError, ValueError):
+        result = None
+    if result is None:
+        given = number(value, name)
+        if given != int(given):
+            raise InputError(f"{name} is {given:g}, not a whole number")
+        result = int(given)
+    if not least <= result <= most:
+        where = f"at least {least}" if result < least else f"at most {most}"
+        raise InputError(f"{name} is {shown(result)}; it must be {where}")
+    return result
+
+
+def flag(value: Any, name: str) -> bool:
+    """Yes or no; a text such as "no" is neither."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} is {shown(value)}, neither True nor False")
+    return bool(value)
+
+
+def instance(value: Any, kind: type[T] | tuple[type[T], ...], name: str, wanted: str) -> T:
+    """A value of this type; `wanted` says in words what is taken."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is {shown(value)}, not {wanted}")
+    return value
+
+
+def several(value: Any, name: str, wanted: str) -> Iterator[Any]:
+    """The values of a list, or of anything else that gives one after the other; `wanted` says of what it is to be."""
+    one = isinstance(value, (str, bytes, bytearray, Mapping)) or hasattr(value, "tocoo")
+    if one or not isinstance(value, Iterable) or getattr(value, "shape", None) == ():
+        raise InputError(f"{name} is {shown(value)}, not {wanted}")
+    return iter(value)
+
+
+def path(value: Any, name: str) -> Path:
+    """A place on disk, as a text or as a path of Python's."""
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else b""
+    if not isinstance(text, str) or "\0" in text or any(len(part) > LONGEST_NAME for part in Path(text).parts):
+        raise InputError(f"{name} is {shown(value)}, not a path")
+    return Path(text)
+
+
+def function(value: Any, name: str) -> Any:
+    """A function, or None for none."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} is {shown(value)}, not a function")
+    return value
+
+
+def probability(value: Any, name: str) -> float:
+    """A number strictly between 0 and 1."""
+    result = number(value, name)
+    if not 0 < result < 1:
+        raise InputError(f"{name} is {result:g}; it must lie strictly between 0 and 1")
+    return _in_reach(result, name, LEAST)
+
+
+def chance(value: Any, name: str) -> float:
+    """A number from 0 to 1."""
+    result = number(value, name)
+    if not 0 <= result <= 1:
+        raise InputError(f"{name} is {result:g}, outside [0, 1]")
+    return result
+
+
+def delta(value: Any, T: int) -> float:
+    """The failure probability of a guarantee: 1/T unless given."""
+    return 1 / T if value is None else _in_reach(probability(value, "delta"), "delta", LEAST_DELTA)
+
+
+def step_size(eta: float | None, step_scale: float, published: float) -> float:
+    """eta, `published` unless given, times `step_scale`."""
+    step = published if eta is None else positive(eta, "eta")
+    return positive(step * positive(step_scale, "step_scale"), "step_scale * eta")
+
+
+def one_of(value: Any, known: Iterable[str], name: str) -> str:
+    """One of a few words."""
+    words = list(known)
+    if not isinstance(value, str) or value not in words:
+        near = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise InputError(f"{name} is {shown(value)}, not one of {', '.join(words)}.{near}")
+    return value
+
+
+def must_be(value: Any, known: Iterable[str], what: str) -> None:
+    """Raise unless there is one of this name."""
+    words = list(known)
+    if not isinstance(value, str) or value not in words:
+        raise InputError(
+            f"there is no {what} {shown(value)}.{did_you_mean(str(value), words)} Known: {', '.join(words)}."
+        )
+
+
+def steps(value: Any) -> int:
+    """T, the number of steps; counts are 32-bit."""
+    return whole(value, "steps (T)", 1, 2**31 - 2)
+
+
+def seeds(value: Any, name: str = "seeds") -> list[int]:
+    """Which seeds: 64 is 0 to 63; the text 5-8 is 5, 6, 7, 8, and 1,7,9 are these, as is a list of them."""
+    chosen: list[int] = []
+    if isinstance(value, str) and ("," in value or "-" in value):
+        for part in value.split(","):
+            low, dash, high = part.partition("-")
+            first = whole(low, name, 0, LAST_SEED)
+            if dash and whole(high, name, 0, LAST_SEED) < first:
+                raise InputError(f"{name} is {shown(part)}; a range goes upwards: {high.strip()}-{low.strip()}")
+            last = whole(high, name, first, min(first + MOST_SEEDS, LAST_SEED)) if dash else first
+            chosen += range(first, last + 1)
+            if len(chosen) > MOST_SEEDS:
+                break
+    elif isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "shape", None) != ():
+        some = islice(several(value, name, "a number of seeds, a text such as 5-8 or a list"), MOST_SEEDS + 1)
+        chosen = [whole(seed, at(name, [i]), 0, LAST_SEED) for i, seed in enumerate(some)]
+    else:
+        chosen = list(range(whole(value, name, 1, MOST_SEEDS)))
+    if not chosen:
+        raise InputError(f"{name} is empty; at least one seed is needed")
+    if len(chosen) > MOST_SEEDS:
+        raise InputError(f"{name} names more than {MOST_SEEDS:,} seeds, and so many are the most")
+    if len(set(chosen)) < len(chosen):
+        twice = next(seed for seed, times in Counter(chosen).items() if times > 1)
+        raise InputError(f"{name} names seed {twice} twice")
+    return chosen
+
+
+def array(value: Any, name: str) -> np.ndarray:
+    """An array of real numbers, of the type that it has; what only looks like one is refused by name."""
+    if hasattr(value, "tocoo"):
+        raise InputError(f"{name} is a sparse matrix, not an array of numbers: {name}.toarray() is one")
+    if isinstance(value, range) and len(value) > LONGEST:
+        raise InputError(f"{name} is {value}, not an array of numbers")
+    try:
+        found = np.asarray(value)
+    except Exception:  # whatever an object says that is asked to be an array
+        raise InputError(f"{name} is not an array of numbers") from None
+    if _masked(value):
+        raise InputError(f"{name} is a masked array, and what its mask hides is no number: {name}.filled(...) says it")
+    kind = found.dtype.kind
+    if kind == "c":
+        raise InputError(f"{name} holds complex numbers")
+    if kind == "O":
+        return _by_entry(found, name)
+    if kind not in "biuf":
+        raise InputError(f"{name} is not an array of numbers: it holds {HELD.get(kind, found.dtype)}")
+    return found
+
+
+def _masked(value: Any) -> bool:
+    """Whether anything in an array, or in nested lists of arrays, is hidden by a mask."""
+    if isinstance(value, np.ma.MaskedArray):
+        return value.dtype.names is not None or bool(np.ma.getmaskarray(value).any())
+    held = (list, tuple, np.ma.MaskedArray)
+    return isinstance(value, (list, tuple)) and any(isinstance(one, held) and _masked(one) for one in value)
+
+
+def _by_entry(objects: np.ndarray, name: str) -> np.ndarray:
+    """Python's own numbers, such as fractions, as float64."""
+    found = np.empty(objects.shape)
+    for place in np.ndindex(objects.shape):
+        try:
+            found[place] = number(None if isinstance(objects[place], str) else objects[place], at(name, place))
+        except InputError:
+            wrong = f"{at(name, place)} is {shown(objects[place])}"
+            raise InputError(f"{name} is not an array of numbers: {wrong}") from None
+    return found
+
+
+def finite(value: Any, name: str) -> np.ndarray:
+    """A float64 array without nan or inf."""
+    given = array(value, name)
+    once = given[tuple(slice(0, 1 if step == 0 else None) for step in given.strides)]  # a view repeats at no cost
+    with np.errstate(over="ignore"):  # a number that float64 has not is inf
+        once = once.astype(np.float64, copy=False)
+    wrong = ~np.isfinite(once)
+    if wrong.any():
+        raise InputError(f"{at(name, first(wrong))} is {once[first(wrong)]}, not a finite number")
+    return once if once.shape == given.shape else np.broadcast_to(once, given.shape)
+
+
+def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
+    if array.shape != shape:
+        raise InputError(f"{name} has shape {array.shape}, not {meaning} = {shape}")
+    return array
+
+
+def between(array: np.ndarray, low: float, high: float, name: str) -> np.ndarray:
+    outside = (array < low) | (array > high)
+    if outside.any():
+        index = first(outside)
+        raise InputError(f"{at(name, index)} is {array[index]:g}, outside [{low:g}, {high:g}]")
+    return array
+
+
+def sums_to_one(array: np.ndarray, name: str) -> np.ndarray:
+    """Rows along the last axis are distributions."""
+    if (array < 0).any():
+        index = first(array < 0)
+        raise InputError(f"{at(name, index)} is {array[index]:g}, a negative probability")
+    total = array.sum(-1)
+    wrong = np.abs(total - 1) > SUM_TOLERANCE
+    if wrong.any():
+        index = first(np.atleast_1d(wrong))
+        where = at(name, index) if array.ndim > 1 else name
+        raise InputError(f"{where} sums to {np.atleast_1d(total)[index]:.10g}, not 1")
+    return array
+
+
+def sealed(array: np.ndarray) -> np.ndarray:
+    """A contiguous array of our own that nobody can write into."""
+    array = np.array(array, order="C", copy=True)
+    array.setflags(write=False)
+    return array
+
+
+def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray:
+    """nu_0 from a vector, or from the one state that it is concentrated on."""
+    if isinstance(initial, (int, np.integer)) and not isinstance(initial, NO_NUMBER):
+        if not 0 <= initial < states:
+            raise InputError(f"{name} is state {shown(initial)}, but states are 0 to {states - 1}")
+        return np.eye(1, states, int(initial))[0]
+    array = finite(initial, name)
+    return sums_to_one(shaped(array, (states,), name, "(X,)"), name)
+
+
+def units(value: Any, name: str = "units") -> tuple[float, float]:
+    """Two rewards, the least and the largest, in the user's units."""
+    low, high = shaped(finite(value, name), (2,), name, "(low, high)").tolist()
+    if low >= high:
+        raise InputError(f"{name} is {low:g} to {high:g}: the least reward must be below the largest")
+    if not math.isfinite(high - low):
+        raise InputError(f"{name} is {low:g} to {high:g}, a range that is not a finite number")
+    return low, high
