@@ -73,10 +73,10 @@ def _paper(learner: str, typed: bool) -> tuple[str, str]:
     """
     from ravi import ids
     from ravi.core import Learner
+    from ravi.ids import foreign_function, foreign_name
     from ravi.learners.cards import labelled
-    from ravi.runtime import foreign
 
-    own = foreign.name_in(learner)
+    own = foreign_name(learner)
     if own is not None and not typed:
         return own, f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
     try:
@@ -86,7 +86,7 @@ def _paper(learner: str, typed: bool) -> tuple[str, str]:
     if head in ids.LEARNERS:
         builder = ids.builder_of(ids.LEARNERS[head])
     else:
-        builder = foreign.function(head, head, Learner)
+        builder = foreign_function(head, head, Learner)
     facts = labelled(inspect.getdoc(sys.modules[builder.__module__]) or "") | labelled(inspect.getdoc(builder) or "")
     return head, facts.get("Paper", "none is named in its docstring.")
 
