@@ -61,12 +61,13 @@ from ravi.learners.ravi_kl.nearly_optimistic import (
 )  # fmt: skip
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb.inner import Counted, of_counts, on_counts
+from ravi.learners.ravi_ucb.inner import Counted
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told, known, outcomes
 from ravi.runtime.ranges import Fixed, Policy, Range, Value
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.schedules import reset_or_doubling
 from ravi.theory import constants
 from ravi.theory import kl as theory
@@ -203,10 +204,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         name="ravi-kl",
         stated=Stated("tabular", None, scale, delta=delta, on=on),
         settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
-        backups=of_counts(problem, sets, np.array([step]), anew) if anew else None,
     )  # fmt: skip
-    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
-    return learner._replace(told=Told(told)).compiled_as(on_counts(epoch))
+    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.work)
+    return over_all_seeds(learner._replace(told=Told(told)), epoch.seedwise)
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
