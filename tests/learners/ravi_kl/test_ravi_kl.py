@@ -41,7 +41,7 @@ def test_every_plan_is_what_the_definition_says(options):
         t = int(time[0])
         assert 1 + state.data.visits.sum() == t
         level = min(1.0, math.sqrt(H * X * A / 2 ** math.ceil(math.log2(t))))
-        sets = Sets(mdp.rewards[None], *state.data, np.array([math.log(X / level)]), 1.0, "support=off" not in options)
+        sets = Sets(mdp.rewards[None], *state.data, math.log(X / level), 1.0, "support=off" not in options)
         tol = 0.1 / math.sqrt(t)
         V, _ = swept(mdp, sets)
         best = (1 - mdp.discount) * float(V[0] @ mdp.initial)

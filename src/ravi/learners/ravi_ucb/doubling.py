@@ -90,7 +90,7 @@ class Phases:
         # A GPU is not asked which phases there are.
         phases = int(s.phase.max()) + 1 if isinstance(s.phase, np.ndarray) else theory.phases(LONGEST, self.first)
         over_seeds(_of_phase, s.phase, s.phase, self._numbers(phases), rows)
-        return State(*made.plan(s)[: len(State._fields) - 1], s.phase)
+        return State._make((*made.plan(s)[: len(State._fields) - 1], s.phase))
 
     @cached_property
     def fresh(self) -> tuple[Array, ...]:
