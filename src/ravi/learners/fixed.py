@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.core import MDP, Array, Learner, Path, Problem, Seedwise
+from ravi.core import MDP, Array, Learner, Problem, Seedwise
 from ravi.runtime.ranges import Policy
+from ravi.runtime.seedwise import compiled_learner
 from ravi.runtime.walk import learn
-from ravi.schedules import never, seed_never
+from ravi.schedules import seed_never
 from ravi.validation import policy_table
 
 
@@ -31,11 +32,8 @@ def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     def init(keys: Array) -> State:
         return State(np.tile(table, (len(keys), 1, 1)))
 
-    def add(state: State, path: Path) -> State:
-        return state
-
-    seedwise = Seedwise(seed_never, learn, lambda state, teams: (), reset=False)  # nothing is planned or learned
-    return Learner(name, init, lambda state: state, add, never(), {}).compiled_as(seedwise)
+    form = Seedwise(seed_never, learn, lambda state, teams: (), reset=False, changes=True)  # nothing is learned
+    return compiled_learner(name, init, form, {})
 
 
 def uniform(problem: Problem, steps: int) -> Learner:

@@ -43,11 +43,10 @@ def log_term(states: int, actions: int, steps: int, delta: float) -> float:
     return states * log(2) + log(states * actions * steps / delta)
 
 
-def of_span(
-    states: int, actions: int, steps: int, delta: float, *, scale: float | Array = 1.0, span: float | None = None
-) -> Bonus:
-    """The bonus of counts from one, for V less its middle. span: in place of sp(V), where it is not to be used."""
-    L, factor = log_term(states, actions, steps, delta), by_pair(scale)
+def of_span(term: float | Array, *, scale: float | Array = 1.0, span: float | None = None) -> Bonus:
+    """The bonus of counts from one, for V less its middle. term: `log_term`, one number or one of every row; span: in
+    place of sp(V), where it is not to be used."""
+    L, factor = by_pair(term), by_pair(scale)
 
     def bonus(D: Data, phi: Standard) -> Array:
         n = D.visits - 1.0

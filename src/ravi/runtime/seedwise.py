@@ -60,7 +60,7 @@ class _Planning:
 
     def __init__(self, form: Seedwise) -> None:
         self.form, self.rooms = form, dict[Any, Array]()
-        self.begun: tuple[Any, Until] = (None, Until(form.reset))  # what was planned last, and its end
+        self.end = Until(form.reset)  # of the epoch that was planned last
 
     def _own(self, state: Any, new: bool) -> Any:
         """What `plan` and `learn` are given. new: with new room for the visits that are left, which the epoch counts
@@ -84,14 +84,11 @@ class _Planning:
         times = np.ones(n, np.int64) if form.time is None else form.time(state)
         _of_all(_plan_seeds, plan=form.plan)(own, times, ends)
         visits = None if form.left is None else form.left(own).reshape(state.policy.shape)
-        self.begun = state, Until(form.reset, ends, visits)
+        self.end = Until(form.reset, ends, visits)
         return state
 
     def until(self, state: Any, time: Array) -> Until:
-        planned, end = self.begun
-        if planned is not state:
-            raise RuntimeError("the end of an epoch is asked for that another plan began")
-        return end
+        return self.end
 
     def add(self, state: Any, path: Path) -> Any:
         _of_all(_learn_paths, learn=self.form.learn)(self._own(state, False), *path)

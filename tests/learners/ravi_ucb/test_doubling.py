@@ -5,9 +5,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi.learners.ravi_kl import ravi_kl
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
 from ravi.learners.ravi_ucb.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
@@ -144,11 +142,3 @@ def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
 def test_what_cannot_be_is_refused(option, message):
     with pytest.raises(InputError, match=message):
         run(f"ravi-ucb/doubling,{option}", "riverswim/4", 10)
-
-
-def test_phases_of_sets_go_to_no_gpu():
-    """Their constants are not those of bonuses, which are what is put by phase there."""
-    problem = riverswim(4).problem
-    sets = doubling_of("of sets", 1, lambda i: ravi_kl.tabular(problem, 2**i + 1, plan="mirror", inner=1))
-    assert sets.seedwise is None
-    assert doubling(problem, 10).seedwise is not None

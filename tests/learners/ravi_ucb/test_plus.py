@@ -18,6 +18,7 @@ from ravi.optimism.bonuses import (
     confidence_term,
     discounted,
     log_det_radius,
+    log_term,
     multiple_of_width,
     of_span,
     within_span,
@@ -229,7 +230,7 @@ def test_a_constant_is_backed_up_exactly_and_nothing_is_added(make, data, mdp):
     assert (estimator.expect(D, phi) == V[:, 0, None, None]).all()
     assert (within_span(multiple_of_width(7.0, estimator))(D, phi) == 0).all()
     if make is counts:
-        assert (of_span(7, 3, T, 0.1)(D, phi) == 0).all()
+        assert (of_span(log_term(7, 3, T, 0.1))(D, phi) == 0).all()
     else:
         assert (estimator.width(D, phi) == 0).all()  # phi of 0
     assert np.abs(make(mdp.problem).expect(D, make(mdp.problem).embed(V)) - V[:, 0, None, None]).max() > 0.01
@@ -322,7 +323,7 @@ def test_the_bonus_by_span_is_valid_on_the_l1_event_exhaustively():
     L = X * log(2) + log(X * 1 * 10 / 0.9)
     corners = [np.array(v, float) for v in product((0.0, 4.0), (0.0, 1.0, 4.0), (0.0, 4.0)) if np.ptp(v) > 0]
     kernels = [np.array((i, j, 8 - i - j)) / 8 for i in range(9) for j in range(9 - i)]
-    bonus, tightest, checked = of_span(X, 1, 10, 0.9), np.inf, 0
+    bonus, tightest, checked = of_span(log_term(X, 1, 10, 0.9)), np.inf, 0
     estimator = standard(counts(garnet(3, 1, 3, 0, 0.75).problem), span=False, clip=False)
     successors = garnet(3, 1, 3, 0, 0.75).successors
     assert (successors == np.arange(3)).all()
@@ -346,7 +347,7 @@ def test_half_the_bonus_by_span_is_not_valid():
     estimator = standard(counts(garnet(3, 1, 3, 0, 0.75).problem), span=False)
     phi = estimator.embed(np.array([[0.0, 0.0, 4.0]]))
     D = estimator.init(1)
-    assert of_span(3, 1, 10, 0.9)(D, phi)[0, 0, 0] == 2.0 == abs(4.0 - estimator.expect(D, phi)[0, 0, 0])
+    assert of_span(log_term(3, 1, 10, 0.9))(D, phi)[0, 0, 0] == 2.0 == abs(4.0 - estimator.expect(D, phi)[0, 0, 0])
 
 
 @pytest.mark.parametrize(("learner", "mdp"), [

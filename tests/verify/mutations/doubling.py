@@ -231,7 +231,6 @@ def drawn_anew(patch, setting):
 @mutation("the bonus is a fiftieth", "V2d", "V3", "V4", setting=RING)
 def too_small(patch, setting):
     of_span = ravi_ucb_plus.of_span
-    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
 
     def small(*given, **more):
         whole = of_span(*given, **more)
@@ -243,7 +242,6 @@ def too_small(patch, setting):
 
 @mutation("the bonus is H, whatever was seen", "V2d", "B4", "B5", "B5s", setting=SHORT)
 def never_less(patch, setting):
-    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
     patch.setattr(
         ravi_ucb_plus, "_finished", lambda bonus, problem, on: lambda D, phi: 0.0 * D.visits + problem.horizon
     )
@@ -253,6 +251,5 @@ def never_less(patch, setting):
 @mutation("Q is made for 1 - r", "V1b", "B5", "B5s", "V4a", "V4b", "V6b", "V6", "V6c", setting=SHORT)
 def the_worst(patch, setting):
     sound = ravi_ucb.backup
-    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
     patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
     return setting.build()

@@ -4,6 +4,8 @@ As in `paper.py`; the parts of the learner are broken where it finds them (the n
 `ravi.learners.ravi_ucb.plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from ravi import ids
@@ -11,6 +13,7 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.optimism import bonuses
 from ravi.runtime import tree
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.theory import tabular
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 
@@ -30,9 +33,11 @@ mutation = Mistakes(NAMES, ", in RAVI-UCB+")
 MUTATIONS = mutation.all
 
 
-def in_parts(patch):
-    """The learner without its compiled loop."""
-    patch.setattr(ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: None)
+def in_loop(patch, change):
+    """The compiled form with `change` of what it is made of, and of nothing that the learner says."""
+    patch.setattr(
+        ravi_ucb_plus, "over_all_seeds", lambda learner, form: over_all_seeds(learner, change(form.own).seedwise)
+    )
 
 
 # ---- the bonus
@@ -48,7 +53,6 @@ def no_union(patch, setting):
 @mutation("the bonus is halved", "V2d")
 def halved(patch, setting):
     of_span = ravi_ucb_plus.of_span
-    in_parts(patch)
 
     def half(*given, **more):
         whole = of_span(*given, **more)
@@ -61,7 +65,6 @@ def halved(patch, setting):
 @mutation("the bonus is a fiftieth", "V2d", "V3", "V4")
 def too_small(patch, setting):
     of_span = ravi_ucb_plus.of_span
-    in_parts(patch)
 
     def small(*given, **more):
         whole = of_span(*given, **more)
@@ -74,7 +77,6 @@ def too_small(patch, setting):
 @mutation("the bonus scales with sp(V), not half of it", "V2d", "V2e", setting=COUNTS_OF_H)
 def whole_span(patch, setting):
     of_span = ravi_ucb_plus.of_span
-    in_parts(patch)
     patch.setattr(ravi_ucb_plus, "of_span", lambda *given, span, **more: of_span(*given, span=2 * span, **more))
     return setting.build()
 
@@ -95,26 +97,19 @@ def half_a_determinant(patch, setting):
 
 @mutation("the bonus is not discounted", "V2d")
 def undiscounted(patch, setting):
-    in_parts(patch)
     patch.setattr(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)
     return setting.build()
 
 
 @mutation("the bonus is cut at half the span", "V2d")
 def cut_too_far(patch, setting):
-    in_parts(patch)
     patch.setattr(ravi_ucb_plus, "within_span", lambda bonus: bonuses.within_span(bonus, 0.5))
     return setting.build()
 
 
 @mutation("only the compiled loop does not discount the bonus", "V1b")
 def loop_undiscounted(patch, setting):
-    of_counts = ravi_ucb_plus.of_counts
-
-    def broken(problem, numbers, eta, fresh):
-        return of_counts(problem, numbers._replace(discount=1.0), eta, fresh)
-
-    patch.setattr(ravi_ucb_plus, "of_counts", broken)
+    in_loop(patch, lambda made: replace(made, constants=made.constants._replace(discount=1.0)))
     return setting.build()
 
 
@@ -124,14 +119,12 @@ def loop_undiscounted(patch, setting):
 def estimated(patch, change):
     """A learner whose estimator is change(sound)."""
     standard = ravi_ucb_plus.standard
-    in_parts(patch)
     patch.setattr(ravi_ucb_plus, "standard", lambda *given, **more: change(standard(*given, **more)))
 
 
 @mutation("P_hat V is not centred", "V2c")
 def not_centred(patch, setting):
     standard = ravi_ucb_plus.standard
-    in_parts(patch)
     patch.setattr(ravi_ucb_plus, "standard", lambda base, **more: standard(base, **(more | {"centre": False})))
     return setting.build()
 
@@ -184,10 +177,7 @@ def counted_twice(patch, setting):
 
 @mutation("eta is another than the learner says", "V1c")
 def another_eta(patch, setting):
-    of_counts = ravi_ucb_plus.of_counts
-    patch.setattr(
-        ravi_ucb_plus, "of_counts", lambda problem, numbers, eta, fresh: of_counts(problem, numbers, 1.01 * eta, fresh)
-    )
+    in_loop(patch, lambda made: replace(made, eta=1.01 * made.eta))
     return setting.build()
 
 
@@ -203,7 +193,6 @@ def hard_maximum(patch, setting):
 @mutation("Q is truncated at H + 1", "V1b", "V1d", setting=COUNTS_OF_H)
 def high_ceiling(patch, setting):
     sound = ravi_ucb.backup
-    in_parts(patch)
     patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1))
     return setting.build()
 
@@ -211,14 +200,12 @@ def high_ceiling(patch, setting):
 @mutation("the backup has no bonus", "V1b", "V6a")
 def no_bonus(patch, setting):
     sound = ravi_ucb.backup
-    in_parts(patch)
     patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H))
     return setting.build()
 
 
 @mutation("rewards count a hundred times, and Q is not truncated", "V1b", "V5b", "V6b")
 def other_units(patch, setting):
-    in_parts(patch)
     patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
     return setting.build()
 
@@ -226,7 +213,6 @@ def other_units(patch, setting):
 @mutation("V is the logarithm of a sum, not of a mean", "V1a", "V6c", setting=OLDER_Q)
 def unweighted(patch, setting):
     sound = ravi_ucb.mirror_step
-    in_parts(patch)
 
     def rule(log_pi, pi, Q, eta, in_place):
         V, log_pi, pi = sound(log_pi, pi, Q, eta)

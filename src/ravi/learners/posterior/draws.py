@@ -109,27 +109,26 @@ def sticks_of(problem: Problem, theta: float, goal: float) -> int:
 
 
 @compiled
-def draw_and_plan(low, high, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
-    """P_k of seeds low, ..., high - 1, as far as it matters, and the policy that is optimal for it; a team's."""
+def draw_and_plan(i, of, rewards, moves, key, t, u, policy):  # type: ignore[no-untyped-def]
+    """P_k of seed i, as far as it matters, and the policy that is optimal for it; a team's."""
     _, X, A = policy.shape
     k = team()
     to, mass, size, left, part, greedy = of.to[k], of.mass[k], of.size[k], of.left[k], of.part[k], of.greedy[k]
     E = to.shape[0] // (X * A)
-    for i in range(low, high):
-        for x in each(X):
-            greedy[x] = x * A
-            for a in range(A):
-                p, row = x * A + a, moves[i, x, a]
-                if policy[i, x, a] == 1.0:
-                    greedy[x] = p
-                size[p], left[p], part[p] = atoms(
-                    of.prior, of.theta, of.successors[x, a], row, key[i], t[i], (p + 1) * OWN, p * E, to, mass
-                )
-        _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, key[i], t[i], u[i])
-        for x in each(X):
-            for a in range(A):
-                policy[i, x, a] = 1.0 if x * A + a == greedy[x] else 0.0
-        sync()
+    for x in each(X):
+        greedy[x] = x * A
+        for a in range(A):
+            p, row = x * A + a, moves[i, x, a]
+            if policy[i, x, a] == 1.0:
+                greedy[x] = p
+            size[p], left[p], part[p] = atoms(
+                of.prior, of.theta, of.successors[x, a], row, key[i], t, (p + 1) * OWN, p * E, to, mass
+            )
+    _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, key[i], t, u[i])
+    for x in each(X):
+        for a in range(A):
+            policy[i, x, a] = 1.0 if x * A + a == greedy[x] else 0.0
+    sync()
 
 
 @compiled

@@ -41,20 +41,19 @@ settings. The end of a row is not drawn where it could not change a choice or a 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, first, made, sync
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Told, Until
-from ravi.estimators.counts import Counts, tallies, tally, tally_play
+from ravi._jit.teams import NEVER, Room, each, first, sync
+from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
 from ravi.optimism.supported import is_told, known, recorded
 from ravi.runtime.ranges import Fixed, Next, Policy, Value
-from ravi.schedules import at_reset, reset_or_doubling
+from ravi.runtime.seedwise import compiled_learner
 
 SCHEDULES = ("reset", "reset-or-doubling", "doubling")
 
@@ -82,7 +81,6 @@ def psrl(
     validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
     goal = goal_of(problem, validation.positive(tolerance, "tolerance"))
     posterior(problem, told, alpha, goal, 1)  # an error where a row takes too many draws
-    room = cache(lambda: made(posterior(problem, told, alpha, goal, 1)))  # its scratch serves one call at a time
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -91,20 +89,6 @@ def psrl(
             tallies(problem, n), np.array(keys, np.uint64), began, lasted, np.zeros((n, X)), np.full((n, X, A), 1 / A)
         )
 
-    def plan(s: State) -> State:
-        t = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
-        s.lasted[:] = t - s.began
-        s.began[:] = t
-        draw_and_plan(0, len(s.u), room(), problem.rewards[None], s.data.moves, s.key, t, s.u, s.policy)
-        return s
-
-    def add(s: State, path: Path) -> State:
-        tally(s.data, path)
-        return s
-
-    def of_tsde(s: State, time: Array) -> Until:
-        return Until(reset=False, deadline=time + s.lasted + 1, visits=s.data.visits + 1)
-
     def own(s: State, teams: int) -> Own:
         n, of = len(s.key), posterior(problem, told, alpha, goal, teams)
         left = Room((n, 0, 0) if schedule == "reset" else (n, X, A), np.int32)
@@ -112,11 +96,17 @@ def psrl(
             of, problem.rewards[None], *s.data, s.key, s.began, s.lasted, s.u, s.policy, left, schedule == "doubling"
         )
 
-    until = dict(zip(SCHEDULES, (at_reset(), reset_or_doubling(), of_tsde), strict=True))[schedule]
-    seedwise = Seedwise(seed_plan, seed_learn, own, reset=schedule != "doubling")
+    form = Seedwise(
+        seed_plan, seed_learn, own, reset=schedule != "doubling", time=next_time,
+        left=None if schedule == "reset" else lambda own: own.left,
+    )  # fmt: skip
     kept = {"prior": alpha, "schedule": schedule, "tolerance": problem.discount * problem.horizon * goal}
-    learner = Learner("psrl", init, plan, add, until, kept | recorded(told), told=Told(told, reads_anew=True))
-    return learner.compiled_as(seedwise)
+    return compiled_learner("psrl", init, form, kept | recorded(told), told=Told(told, reads_anew=True))
+
+
+def next_time(s: State) -> Array:
+    """t of the next step   (n,)."""
+    return 1 + s.data.visits.sum((1, 2), dtype=np.int64)
 
 
 class Own(NamedTuple):
@@ -146,7 +136,7 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
         for a in range(left.shape[1]):
             left[x, a] = visits[x, a] + 1 if own.tsde else max(visits[x, a], 1)
     sync()
-    draw_and_plan(i, i + 1, own.of, own.rewards, own.moves, own.key, own.began, own.u, own.policy)
+    draw_and_plan(i, own.of, own.rewards, own.moves, own.key, t, own.u, own.policy)
     return t + lasted if own.tsde else NEVER
 
 

@@ -1,4 +1,4 @@
-"""What are M regularised backups on sets of kernels? As in `ravi.learners.ravi_ucb.inner`, with
+"""M regularised backups on sets of kernels. As in `ravi.learners.ravi_ucb.inner`, with
 
     TRANSITION-ESTIMATE (L + U) / 2,    BONUS gamma (U - L) / 2,    L = min_C <q, V>,  U = max_C <q, V>
 
@@ -13,7 +13,7 @@ import numpy as np
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, sync, team, team_max
 from ravi.core import Problem
-from ravi.learners.ravi_ucb.inner import Form, inner_backups, inner_plan
+from ravi.learners.ravi_ucb.inner import Form, inner_plan
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
 from ravi.optimism.sets import top_of
@@ -104,5 +104,4 @@ def _largest(successors, support, K, to, p, d, v, top, y):  # type: ignore[no-un
     return U - shortfall(K, to, p, d, v, U, np.nan, y)[0] if K > 0 else U
 
 
-backups_on_sets = bound(inner_backups, prepared=_balls, backed_up=_backed_up)
-ON_SETS = Form(backups_on_sets, bound(inner_plan, backups=backups_on_sets), _scratch)
+ON_SETS = Form(bound(inner_plan, prepare=_balls, back_up=_backed_up), _scratch)

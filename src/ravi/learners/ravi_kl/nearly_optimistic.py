@@ -6,8 +6,6 @@
 
 with eps = slack (U(rho) - U(rho / 2)), rho = scale (ln(m / delta_t) + kappa(n)) and m the number of bounds that must
 hold. Own optimistic returns are those at rho.
-Compiled, of seeds low, ..., high - 1, and a team's: a run on a CPU takes all seeds at once, one on a GPU one after
-another (`ravi.runtime.compiled`).
 """
 
 import math
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import NEVER, Room, each, first, made, sync, team, team_max, team_sum
+from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
 from ravi.learners.posterior.draws import draw_and_plan, goal_of, posterior, usual_prior
@@ -55,49 +53,23 @@ NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0,
 
 
 class Scratch(NamedTuple):
-    """By seed, but for the first three, which are by team."""
-
-    of_sets: Any
-    of_draws: Any  # Posterior; () where no candidate is drawn
+    of_sets: Any  # by team
+    of_draws: Any  # by team: Posterior; () where no candidate is drawn
     of_coins: Any  # (teams, 2, X, 2); none where rewards are known
     rewards: Any  # at most; those of the problem where they are known    (n or 1, X, A)
-    level: Any  # ln(m / delta_t)                                        (n,)
-    time: Any  # t of the next step                                       (n,)
-    tol: Any  # (n,)
-    returns: Any  # U(rho), U(rho / 2), the candidate's own               (3, n)
-    active: Any  # whether what a policy returns is to be found           (n,)
     drawn: Any  # the actions of a candidate that is drawn                (n, X)
     left: Any  # visits of a pair until the epoch ends                     (n, X, A)
 
 
 def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
-    """told: whether the supports are; unknown: whether the rewards are."""
+    """told: whether the supports are known; unknown: whether the rewards are not."""
     X, A = problem.states, problem.actions
-    pairs = (n, X, A)
     return Scratch(
         plausible.scratch(problem, teams),
         posterior(problem, told, usual_prior(problem, told), goal_of(problem), teams) if draws else (),
         Room((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
-        Room(pairs) if unknown else problem.rewards[None].copy(),
-        Room((n,)), Room((n,), np.int64), Room((n,)), Room((3, n)), Room((n,), np.bool_),
-        Room((n, X), np.int64),
-        Room(pairs, np.int32),
+        Room((n, X, A)) if unknown else problem.rewards[None].copy(), Room((n, X), np.int64), Room((n, X, A), np.int32),
     )  # fmt: skip
-
-
-SERVING: dict[Any, Scratch] = {}  # the last, by what its shapes depend on
-
-
-def serving(problem: Problem, told: bool, draws: bool, unknown: bool, n: int) -> Scratch:
-    """`scratch` in memory, for one call at a time. Learners of one size share it, but for the rewards, which are
-    written before the call: a stream builds its learner anew with every successor that it meets."""
-    if draws:
-        return made(scratch(problem, told, draws, unknown, n, 1))
-    key = problem.successors.shape, unknown, n
-    if key not in SERVING:
-        SERVING.clear()
-        SERVING[key] = made(scratch(problem, told, draws, unknown, n, 1))
-    return SERVING[key]._replace(rewards=SERVING[key].rewards.copy())
 
 
 class Own(NamedTuple):
@@ -119,72 +91,63 @@ class Own(NamedTuple):
 
 
 @compiled
-def greedy(low, high, own):  # type: ignore[no-untyped-def]
+def greedy(own, i):  # type: ignore[no-untyped-def]
     """The most optimistic policy."""
-    _begin(low, high, own, own.best.visits)
-    _plan(low, high, own, own.best, 1.0, own.room.returns[0])
-    for i in range(low, high):
-        _play(own.best.choice[i], own.policy[i])
+    level, _, tol = _begin(own, i, own.best.visits)
+    _plan(own, i, own.best, 1.0, level, tol)
+    _play(own.best.choice[i], own.policy[i])
 
 
 @compiled
-def half(low, high, own):  # type: ignore[no-untyped-def]
+def half(own, i):  # type: ignore[no-untyped-def]
     """That of half the radii, where it is nearly as optimistic."""
-    _begin(low, high, own, own.half.visits)
-    _nearly(low, high, own, own.half.choice)
+    level, _, tol = _begin(own, i, own.half.visits)
+    _nearly(own, i, own.half.choice, level, tol)
 
 
 @compiled
-def drawn(low, high, own):  # type: ignore[no-untyped-def]
+def drawn(own, i):  # type: ignore[no-untyped-def]
     """A candidate from the posterior, where it is nearly as optimistic."""
     draw, room = own.drawn, own.room
-    _begin(low, high, own, own.half.visits)
-    draw_and_plan(low, high, room.of_draws, room.rewards, own.moves, draw.key, room.time, draw.u, draw.policy)
-    for i in range(low, high):
-        for x in each(draw.policy.shape[1]):
-            room.drawn[i, x] = 0
-            for a in range(draw.policy.shape[2]):
-                if draw.policy[i, x, a] == 1.0:
-                    room.drawn[i, x] = a
+    level, t, tol = _begin(own, i, own.half.visits)
+    draw_and_plan(i, room.of_draws, room.rewards, own.moves, draw.key, t, draw.u, draw.policy)
+    for x in each(draw.policy.shape[1]):
+        room.drawn[i, x] = 0
+        for a in range(draw.policy.shape[2]):
+            if draw.policy[i, x, a] == 1.0:
+                room.drawn[i, x] = a
     sync()
-    _nearly(low, high, own, room.drawn)
+    _nearly(own, i, room.drawn, level, tol)
 
 
 @compiled
-def _sets(own):  # type: ignore[no-untyped-def]
-    return Sets(own.room.rewards, own.visits, own.moves, own.room.level, own.numbers.scale, own.numbers.support)
-
-
-@compiled
-def _begin(low, high, own, planned):  # type: ignore[no-untyped-def]
-    """The time, the tolerance of plans and the level of the sets, of every seed. Where the level is another one, no
-    bound on what a pair is worth holds on: neither of the best policy, nor those whose visits are `planned`."""
+def _begin(own, i, planned):  # type: ignore[no-untyped-def]
+    """The level of the sets, t of the next step, and the tolerance of plans. Where the level is another one, no bound
+    on what a pair is worth holds on: neither of the best policy, nor those whose visits are `planned`."""
     _, bounds, size, _, reward_scale, tolerance, _, _ = own.numbers
     best, visits, stage, room = own.best, own.visits, own.stage, own.room
     _, X, A = visits.shape
-    for i in range(low, high):
-        plays = 0
+    plays = 0
+    for x in each(X):
+        for a in range(A):
+            plays += visits[i, x, a]
+    t = team_sum(plays) + 1
+    now = _stage(t)
+    if now != stage[i]:
         for x in each(X):
             for a in range(A):
-                plays += visits[i, x, a]
-        t = team_sum(plays) + 1
-        now = _stage(t)
-        if now != stage[i]:
-            for x in each(X):
-                for a in range(A):
-                    best.visits[i, x, a] = -1
-                    planned[i, x, a] = -1
-        level = math.log(bounds / min(1.0, math.sqrt(size / 2.0**now)))
-        if own.earned.plays.shape[0] > 0:
-            most_of_coins(
-                own.earned.plays[i], own.earned.total[i], level, reward_scale, room.of_coins[team()], room.rewards[i]
-            )
-        sync()  # all have read the stage
-        if first():
-            room.level[i], room.time[i], room.tol[i], room.active[i], stage[i] = (
-                level, t, tolerance / math.sqrt(t), True, now,
-            )  # fmt: skip
+                best.visits[i, x, a] = -1
+                planned[i, x, a] = -1
+    level = math.log(bounds / min(1.0, math.sqrt(size / 2.0**now)))
+    if own.earned.plays.shape[0] > 0:
+        most_of_coins(
+            own.earned.plays[i], own.earned.total[i], level, reward_scale, room.of_coins[team()], room.rewards[i]
+        )
+    sync()  # all have read the stage
+    if first():
+        stage[i] = now
     sync()
+    return level, t, tolerance / math.sqrt(t)
 
 
 @compiled
@@ -197,38 +160,36 @@ def _stage(t):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _plan(low, high, own, warm, share, returns):  # type: ignore[no-untyped-def]
-    """The most optimistic policy at a share of the radii."""
-    best_policy(
-        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), share, own.room.tol,
-        (warm.u, warm.dual, warm.bound, warm.visits), warm.choice, False, own.room.active, returns, own.room.of_sets,
+def _plan(own, i, warm, share, level, tol):  # type: ignore[no-untyped-def]
+    """The most optimistic policy at a share of the radii, and its optimistic return."""
+    sets = Sets(own.room.rewards, own.visits, own.moves, level, own.numbers.scale, own.numbers.support)
+    return best_policy(
+        i, own.successors, own.initial, own.numbers.gamma, sets, share, tol,
+        (warm.u, warm.dual, warm.bound, warm.visits), warm.choice, False, own.room.of_sets,
     )  # fmt: skip
 
 
 @compiled
-def _nearly(low, high, own, choice):  # type: ignore[no-untyped-def]
+def _nearly(own, i, choice, level, tol):  # type: ignore[no-untyped-def]
     """Play the candidate `choice` (n, X) where its own optimistic return is at least U(rho) - eps, else the best
     policy. The candidate's return is computed only where it is another policy."""
-    slack, best, room = own.numbers.slack, own.best, own.room
-    returns, active = room.returns, room.active
-    _plan(low, high, own, own.half, 0.5, returns[1])
-    _plan(low, high, own, best, 1.0, returns[0])
-    for i in range(low, high):
-        differ = 0
-        for x in each(choice.shape[1]):
-            if choice[i, x] != best.choice[i, x]:
-                differ = 1
-        differ = team_max(differ)
-        if first():
-            active[i] = differ > 0
-    sync()
-    best_policy(
-        low, high, own.successors, own.initial, own.numbers.gamma, _sets(own), 1.0, room.tol,
-        (own.own, best.dual, best.bound, best.visits), choice, True, active, returns[2], room.of_sets,
-    )  # fmt: skip
-    for i in range(low, high):
-        enough = returns[0, i] - slack * (returns[0, i] - returns[1, i])
-        _play(choice[i] if active[i] and returns[2, i] >= enough else best.choice[i], own.policy[i])
+    slack, best = own.numbers.slack, own.best
+    half_return = _plan(own, i, own.half, 0.5, level, tol)
+    best_return = _plan(own, i, best, 1.0, level, tol)
+    differ = 0
+    for x in each(choice.shape[1]):
+        if choice[i, x] != best.choice[i, x]:
+            differ = 1
+    chosen = best.choice[i]
+    if team_max(differ) > 0:
+        sets = Sets(own.room.rewards, own.visits, own.moves, level, own.numbers.scale, own.numbers.support)
+        its_return = best_policy(
+            i, own.successors, own.initial, own.numbers.gamma, sets, 1.0, tol,
+            (own.own, best.dual, best.bound, best.visits), choice, True, own.room.of_sets,
+        )  # fmt: skip
+        if its_return >= best_return - slack * (best_return - half_return):
+            chosen = choice[i]
+    _play(chosen, own.policy[i])
 
 
 @compiled
@@ -241,10 +202,7 @@ def _play(choice, policy):  # type: ignore[no-untyped-def]
     sync()
 
 
-CHOICES: dict[str | None, Callable[..., Any]] = {None: greedy, "half": half, "posterior": drawn}  # by candidate
-
-
-planned = greedy  # `seed_plan` puts that of a learner here
+choose = greedy  # `bound` puts that of a learner here
 
 
 def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
@@ -253,12 +211,13 @@ def _seed_plan(own, i, t):  # type: ignore[no-untyped-def]
     for x in each(visits.shape[0]):
         for a in range(visits.shape[1]):
             left[x, a] = max(visits[x, a], 1)
-    planned(i, i + 1, own)
+    choose(own, i)
     return NEVER
 
 
-def seed_plan(candidate: str | None) -> Callable[..., Any]:
-    return bound(_seed_plan, planned=CHOICES[candidate])
+def plan_with(candidate: str | None) -> Callable[..., Any]:
+    """The plan of one seed."""
+    return bound(_seed_plan, choose={None: greedy, "half": half, "posterior": drawn}[candidate])
 
 
 @compiled

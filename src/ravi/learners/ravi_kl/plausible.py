@@ -1,4 +1,4 @@
-"""What is the best policy under the best kernel of a set, and what would it return? Policy iteration on sets.
+"""Policy iteration on sets of kernels: the best policy under the best kernel of a set, and what it would return.
 
     (L V)(x) = max_a {r(x, a) + gamma max_{q in C(x, a)} <q, V>}
 
@@ -67,7 +67,7 @@ class Sets(NamedTuple):
     rewards: Array  # at most                                     (n or 1, X, A)
     visits: Array  # from zero                                    (n, X, A)
     moves: Array  #                                               (n, X, A, B)
-    level: Array  #                                               (n,)
+    level: float
     scale: float
     support: bool  # whether q is on the support only
 
@@ -104,96 +104,92 @@ def cold(problem: Problem, n: int) -> Warm:
 
 
 @compiled
-def plan(  # type: ignore[no-untyped-def]
-    low, high, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, active, returns, scratch
-):
-    """The policy that is best under the best kernel of the sets, at `share` of their radii, to tol (n,), into `choice`
-    (n, X), and U into `returns` (n,); or what `choice`, the actions of a policy, returns, where it is `fixed`. Of seeds
-    low, ..., high - 1 that are `active` (n,). u, dual, bound and visits of `warm` are written to; its bounds must be of
-    sets that differ from these only where the visits of a pair do. A team's."""
+def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scratch):  # type: ignore[no-untyped-def]
+    """The policy of seed i that is best under the best kernel of the sets, at `share` of their radii, to `tol`, into
+    `choice` (n, X), and U; or what `choice`, the actions of a policy, returns, where it is `fixed`. u, dual, bound and
+    visits of `warm` are written to; its bounds must be of sets that differ from these only where the visits of a pair
+    do. A team's."""
     r, visits, moves, level, scale, support = sets
     u, dual, bound, planned = warm
     sizes, tos, ps, radii, counts, targets, qs, values, walks = scratch
     _, X, A, B = moves.shape
-    k, room = team(), ROOM / (1 - gamma)
+    k, room, returns = team(), ROOM / (1 - gamma), 0.0
     size, to, p, radius, count, target, q, Lu, worth = (
         sizes[k], tos[k], ps[k], radii[k], counts[k], targets[k], qs[k], values[k, 0], values[k, 1],
     )  # fmt: skip
-    for i in range(low, high):
-        if not active[i]:
-            continue
-        v, z, most, earned, chosen = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0], choice[i]
+    v, z, most, earned, chosen = u[i], dual[i], bound[i], r[i if r.shape[0] > 1 else 0], choice[i]
+    for x in each(X):
+        for a in range(A):
+            size[x, a] = -1
+            if not fixed and planned[i, x, a] != visits[i, x, a]:
+                most[x, a] = np.inf
+                planned[i, x, a] = visits[i, x, a]
+    for backups in range(MOST):
+        top, peak = 0.0, 0
+        if not support:
+            top, peak = _highest(v)
+        least, greatest, base, mean = np.inf, -np.inf, np.inf, 0.0
         for x in each(X):
-            for a in range(A):
-                size[x, a] = -1
-                if not fixed and planned[i, x, a] != visits[i, x, a]:
-                    most[x, a] = np.inf
-                    planned[i, x, a] = visits[i, x, a]
-        for backups in range(MOST):
-            top, peak = 0.0, 0
-            if not support:
-                top, peak = _highest(v)
-            least, greatest, base, mean = np.inf, -np.inf, np.inf, 0.0
+            was = chosen[x]
+            best, b = -np.inf, was
+            for j in range(-1, 0 if fixed else A):
+                a = was if j < 0 else j
+                if j == was or (j >= 0 and earned[x, a] + most[x, a] + room < best):
+                    continue
+                K = size[x, a]
+                if K < 0:
+                    n = visits[i, x, a]
+                    rho = share * (scale * (level + kappa(n)))
+                    K = size[x, a] = seen(successors[x, a], moves[i, x, a], n, rho, to[x, a], p[x, a])
+                    radius[x, a] = math.exp(-rho / n) if K == 1 else rho / max(n, 1)
+                value = top
+                if support:
+                    value = top_of(successors[x, a], v)
+                if K == 1:
+                    value -= (value - v[to[x, a, 0]]) * radius[x, a]
+                elif K > 1:
+                    below, z[x, a] = shortfall(K, to[x, a], p[x, a], radius[x, a], v, value, z[x, a], q[x])
+                    value -= below
+                if not fixed:
+                    most[x, a] = gamma * value
+                total = earned[x, a] + gamma * value
+                if total > best or (total == best and a < b):
+                    best, b, worth[x] = total, a, value
+            Lu[x], chosen[x] = best, b
+            least, greatest, base = min(least, best - v[x]), max(greatest, best - v[x]), min(base, best)
+            mean += nu0[x] * best
+        least, greatest, base, mean = team_min(least), team_max(greatest), team_min(base), team_sum(mean)
+        span = greatest - least
+        done = span <= tol or backups + 1 == MOST
+        if done:
+            returns = (1 - gamma) * mean + gamma * (least + greatest) / 2
+        for x in each(X):
+            Lu[x] -= base
+            if not done:
+                a = chosen[x]
+                y = np.int32(peak)
+                if support:
+                    y = _best_of(successors[x, a], v)
+                count[x] = _kernel(
+                    size[x, a], to[x, a], p[x, a], radius[x, a], v, y, v[y] - worth[x], z[x, a], target[x], q[x]
+                )
+        sync()
+        if not done and span > NEAR / (1 - gamma):
+            goal = max(SHRINK * span, 0.5 * tol)
+            _settle(earned, gamma, chosen, (count, target, q), values[k], walks[k], span, goal)
+        rise = -np.inf
+        for x in each(X):
+            rise = max(rise, Lu[x] - v[x])
+            v[x] = Lu[x]
+        rise = team_max(rise)
+        if not fixed:
             for x in each(X):
-                was = chosen[x]
-                best, b = -np.inf, was
-                for j in range(-1, 0 if fixed else A):
-                    a = was if j < 0 else j
-                    if j == was or (j >= 0 and earned[x, a] + most[x, a] + room < best):
-                        continue
-                    K = size[x, a]
-                    if K < 0:
-                        n = visits[i, x, a]
-                        rho = share * (scale * (level[i] + kappa(n)))
-                        K = size[x, a] = seen(successors[x, a], moves[i, x, a], n, rho, to[x, a], p[x, a])
-                        radius[x, a] = math.exp(-rho / n) if K == 1 else rho / max(n, 1)
-                    value = top
-                    if support:
-                        value = top_of(successors[x, a], v)
-                    if K == 1:
-                        value -= (value - v[to[x, a, 0]]) * radius[x, a]
-                    elif K > 1:
-                        below, z[x, a] = shortfall(K, to[x, a], p[x, a], radius[x, a], v, value, z[x, a], q[x])
-                        value -= below
-                    if not fixed:
-                        most[x, a] = gamma * value
-                    total = earned[x, a] + gamma * value
-                    if total > best or (total == best and a < b):
-                        best, b, worth[x] = total, a, value
-                Lu[x], chosen[x] = best, b
-                least, greatest, base = min(least, best - v[x]), max(greatest, best - v[x]), min(base, best)
-                mean += nu0[x] * best
-            least, greatest, base, mean = team_min(least), team_max(greatest), team_min(base), team_sum(mean)
-            span = greatest - least
-            done = span <= tol[i] or backups + 1 == MOST
-            if done:
-                returns[i] = (1 - gamma) * mean + gamma * (least + greatest) / 2
-            for x in each(X):
-                Lu[x] -= base
-                if not done:
-                    a = chosen[x]
-                    y = np.int32(peak)
-                    if support:
-                        y = _best_of(successors[x, a], v)
-                    count[x] = _kernel(
-                        size[x, a], to[x, a], p[x, a], radius[x, a], v, y, v[y] - worth[x], z[x, a], target[x], q[x]
-                    )
-            sync()
-            if not done and span > NEAR / (1 - gamma):
-                goal = max(SHRINK * span, 0.5 * tol[i])
-                _settle(earned, gamma, chosen, (count, target, q), values[k], walks[k], span, goal)
-            rise = -np.inf
-            for x in each(X):
-                rise = max(rise, Lu[x] - v[x])
-                v[x] = Lu[x]
-            rise = team_max(rise)
-            if not fixed:
-                for x in each(X):
-                    for a in range(A):
-                        most[x, a] += gamma * rise
-            sync()
-            if done:
-                break
+                for a in range(A):
+                    most[x, a] += gamma * rise
+        sync()
+        if done:
+            break
+    return returns
 
 
 @compiled

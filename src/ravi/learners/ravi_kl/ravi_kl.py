@@ -35,39 +35,27 @@ Deviations: of mirror from Algorithm 1, those of RAVI-UCB+ with `fresh` and `inn
 
 from __future__ import annotations
 
-from functools import cache
 from math import log
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Path, Problem, Seedwise, Sets, Stated, Told
-from ravi.estimators.counts import Counts, counts, tallies, tally
-from ravi.estimators.rewarded import KINDS, Rewarded, earn
+from ravi.core import Array, Learner, Problem, Seedwise, Sets, Stated, Told
+from ravi.estimators.counts import Counts, counts, tallies
+from ravi.estimators.rewarded import KINDS, Rewarded
 from ravi.learners.options import takes
 from ravi.learners.ravi_kl.inner_sets import OfSets
-from ravi.learners.ravi_kl.nearly_optimistic import (
-    CHOICES,
-    NOTHING,
-    Earned,
-    Numbers,
-    Own,
-    Scratch,
-    scratch,
-    seed_learn,
-    seed_plan,
-    serving,
-)  # fmt: skip
+from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb.inner import Counted, of_counts, on_counts
+from ravi.learners.ravi_ucb.inner import Counted
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told, known, outcomes
 from ravi.runtime.ranges import Fixed, Policy, Range, Value
-from ravi.schedules import reset_or_doubling
+from ravi.runtime.seedwise import compiled_learner, over_all_seeds
 from ravi.theory import constants
 from ravi.theory import kl as theory
 from ravi.theory import tabular as of_tables
@@ -203,10 +191,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         name="ravi-kl",
         stated=Stated("tabular", None, scale, delta=delta, on=on),
         settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
-        backups=of_counts(problem, sets, np.array([step]), anew) if anew else None,
     )  # fmt: skip
-    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.laid)
-    return learner._replace(told=Told(told)).compiled_as(on_counts(epoch))
+    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.work)
+    return over_all_seeds(learner._replace(told=Told(told)), epoch.seedwise)
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
@@ -217,7 +204,7 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
     X, A = problem.states, problem.actions
     if o.plan == "slack" and o.slack is None:
         o = o._replace(slack=SLACK)
-    numbers, planned = numbers_of(problem, o, rewards is not None, reward_scale), CHOICES[o.candidate]
+    numbers = numbers_of(problem, o, rewards is not None, reward_scale)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -230,30 +217,13 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         drawn: Any = Drawn(keys, np.zeros((n, X)), policy.copy()) if o.candidate == "posterior" else ()
         return State(tallies(problem, n), earned, cold(problem, n), half, drawn, np.zeros((n, X)), stage, policy)
 
-    def room(n: int, teams: int) -> Scratch:
-        return scratch(problem, told, o.candidate == "posterior", rewards is not None, n, teams)
-
-    def laid(s: State, room: Scratch) -> Own:
+    def own(s: State, teams: int) -> Own:
         earned = NOTHING
         if rewards is not None:
             _, plays, total, key = s.earned
             earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
+        room = scratch(problem, told, o.candidate == "posterior", rewards is not None, len(s.stage), teams)
         return Own._make((problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room))
-
-    rooms = cache(lambda n: serving(problem, told, o.candidate == "posterior", rewards is not None, n))
-
-    def plan(s: State) -> State:
-        n = len(s.stage)
-        if rewards is None:
-            rooms(n).rewards[0] = problem.rewards  # which a table that is learned writes to
-        planned(0, n, laid(s, rooms(n)))
-        return s
-
-    def add(s: State, path: Path) -> State:
-        tally(s.data, path)
-        if rewards is not None:
-            earn(s.earned, problem.rewards, rewards, path)
-        return s
 
     kept: dict[str, Any] = {"plan": "greedy"}
     if o.slack is not None:
@@ -262,11 +232,10 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
     name = "ravi-kl"
     if rewards is not None:
         name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
-    seedwise = Seedwise(seed_plan(o.candidate), seed_learn, lambda s, teams: laid(s, room(len(s.stage), teams)))
-    return Learner(
-        name, init, plan, add, reset_or_doubling(), kept, told=Told(told, rewards, reward_scale),
-        sets=Sets(o.scale, o.slack or 0.0),
-    ).compiled_as(seedwise)  # fmt: skip
+    form = Seedwise(plan_with(o.candidate), seed_learn, own, left=lambda own: own.room.left)
+    return compiled_learner(
+        name, init, form, kept, told=Told(told, rewards, reward_scale), sets=Sets(o.scale, o.slack or 0.0)
+    )
 
 
 def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float) -> Numbers:

@@ -38,11 +38,10 @@ from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
 from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.inner import Form, made_of, on_counts, seed_learn
-from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS, OfCounts
-from ravi.runtime import tree
+from ravi.learners.ravi_ucb.inner import Form, counted_by, seed_learn
+from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS
 from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Range, Value
-from ravi.runtime.walk import TOGETHER
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.schedules import at_reset
 from ravi.theory import doubling as theory
 
@@ -71,30 +70,47 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Phases:
-    """The plan of every seed by the learner of its phase; `ravi verify` reads those learners from it."""
+    """The plan of every seed by the learner of its phase; `ravi verify` reads those learners from it.
+
+    Phases differ in `ravi.core.Rows.numbers` alone: on arrays, the learner whose rows have the numbers of their phases
+    plans for all seeds.
+    """
 
     first: int  # l
     learner: Callable[[int], Learner]  # of phase i
-    at_once: Callable[[State], State] | None = None  # the plan of all seeds, whatever their phases
+    compiled: Callable[[Any], Any] | None = None  # the plan of all seeds, where it is compiled
+
+    def __call__(self, s: State) -> State:
+        planned: State = self.on_arrays(s) if self.compiled is None else self.compiled(s)
+        return planned
+
+    def on_arrays(self, s: State) -> State:
+        begin(self, s)
+        made, rows = self._of_seeds(len(s.phase))
+        # A GPU is not asked which phases there are.
+        phases = int(s.phase.max()) + 1 if isinstance(s.phase, np.ndarray) else theory.phases(LONGEST, self.first)
+        over_seeds(_of_phase, s.phase, s.phase, self._numbers(phases), rows)
+        return State._make((*made.plan(s)[: len(State._fields) - 1], s.phase))
 
     @cached_property
     def fresh(self) -> tuple[Array, ...]:
         """What a phase begins from: `iterates` of one seed."""
         return iterates(self.learner(0).init(np.zeros(1, np.uint64)))
 
-    def __call__(self, s: State) -> State:
-        begin(self, s)
-        if self.at_once is not None:
-            return self.at_once(s)
-        there = np.unique(s.phase)
-        if len(there) == 1:
-            return State(*(*self.learner(int(there[0])).plan(s), s.phase))
-        for i in there:
-            rows = np.flatnonzero(s.phase == i)
-            planned = self.learner(int(i)).plan(tree.take(s, rows))
-            for name in State._fields[1:7]:  # all but data and clocks
-                getattr(s, name)[rows] = getattr(planned, name)
-        return s
+    def _rows(self, i: int) -> Rows:
+        rows = self.learner(i).rows
+        assert rows is not None
+        return rows
+
+    @cache  # noqa: B019 - a learner has one, which lives as long
+    def _numbers(self, phases: int) -> Array:
+        return np.array([self._rows(i).numbers for i in range(phases)])
+
+    @cache  # noqa: B019
+    def _of_seeds(self, n: int) -> tuple[Learner, tuple[Array, ...]]:
+        """The learner of n rows, and their numbers, which are those of the plan under way."""
+        rows = tuple(np.ones(n) for _ in self._rows(0).numbers)
+        return self._rows(0).of(*rows), rows
 
 
 def iterates(s: Any) -> tuple[Array, ...]:
@@ -137,34 +153,6 @@ def _of_phase(low, high, phase, numbers, rows):  # type: ignore[no-untyped-def]
             for j in range(len(rows)):
                 rows[j][i] = numbers[k, j]
     sync()
-
-
-def _at_once(first: int, learner: Callable[[int], Learner]) -> Callable[[State], State]:
-    """The plan of all seeds, where phases differ in `ravi.core.Rows.numbers` only: by the learner of those rows."""
-
-    def rows_of(i: int) -> Rows:
-        rows = learner(i).rows
-        assert rows is not None
-        return rows
-
-    @cache
-    def numbers(phases: int) -> Array:
-        return np.array([rows_of(i).numbers for i in range(phases)])
-
-    @cache
-    def of_seeds(n: int) -> tuple[Learner, tuple[Array, ...]]:
-        """The learner of n rows, and their numbers, which are those of the plan under way."""
-        rows = tuple(np.ones(n) for _ in rows_of(0).numbers)
-        return rows_of(0).of(*rows), rows
-
-    def plan(s: State) -> State:
-        made, rows = of_seeds(len(s.phase))
-        # A GPU is not asked which phases there are.
-        phases = int(s.phase.max()) + 1 if isinstance(s.phase, np.ndarray) else theory.phases(LONGEST, first)
-        over_seeds(_of_phase, s.phase, s.phase, numbers(phases), rows)
-        return State(*(*made.plan(s), s.phase))
-
-    return plan
 
 
 class InPhases(NamedTuple):
@@ -212,37 +200,37 @@ def _in_phases(phases: Phases, form: Form) -> Seedwise:
     """The epoch of one seed, where every phase is made of counts."""
 
     def own(s: State, teams: int) -> InPhases:
-        forms = [made_of(phases.learner(i)) for i in range(theory.phases(LONGEST, phases.first))]
-        numbers = [(form.eta[0], form.constants.radius[0], form.constants.scale[0]) for form in forms if form]
-        assert forms[0] is not None
-        counted, room = forms[0](s, teams), Room((len(s.phase),))
+        of = [counted_by(phases.learner(i)) for i in range(theory.phases(LONGEST, phases.first))]
+        numbers = [(one.eta[0], one.constants.radius[0], one.constants.scale[0]) for one in of if one]
+        assert of[0] is not None
+        counted, room = of[0](s, teams), Room((len(s.phase),))
         counted = counted._replace(eta=room, constants=counted.constants._replace(radius=room, scale=room))
         return InPhases(counted, s.phase, phases.first, phases.fresh, np.array(numbers))
 
-    return Seedwise(_plan_in_columns if form is COLUMNS else _plan_in_rows, _learn, own)
+    return Seedwise(_plan_in_columns if form is COLUMNS else _plan_in_rows, _learn, own, time=lambda s: s.time)
 
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     """The learner whose phase i is build(i); all are of `ravi_ucb_plus.generic`, on data of one layout."""
-    of_phase = cache(build)
-    base = of_phase(0)
-    together = base.seedwise is TOGETHER
-    phases = Phases(first, of_phase, _at_once(first, of_phase) if together else None)
+    phases = Phases(first, cache(build))
+    base = phases.learner(0)
+    counted = counted_by(base)
 
     def init(keys: Array) -> State:
         return State(*(*base.init(keys), np.zeros(len(keys), np.int64)))
 
     settings = {"first": first} | {name: value for name, value in base.settings.items() if name not in OF_A_PHASE}
-    epoch = made_of(base)
-    learner = Learner(name, init, phases, base.add, at_reset(), settings, seedwise=TOGETHER if together else None)
-    if epoch is not None and isinstance(epoch.constants, OfCounts):  # sets have no such form
-        return learner.compiled_as(_in_phases(phases, epoch.form))
-    return learner
+    learner = Learner(name, init, phases, base.add, at_reset(), settings, seedwise=base.seedwise)
+    if counted is None:
+        return learner
+    form = _in_phases(phases, counted.form)
+    learner = over_all_seeds(learner, form)
+    return learner._replace(plan=replace(phases, compiled=learner.plan)).compiled_as(form)
 
 
 def _alike(base: Learner, problem: Problem) -> Learner:
     """A learner of `ravi_ucb` with the State of RAVI-UCB+; one that has it is itself."""
-    of, counted, rows = base.parts, made_of(base), base.rows
+    of, counted, rows = base.parts, counted_by(base), base.rows
     assert of is not None
     if of.backups is not None:
         return base
@@ -252,7 +240,7 @@ def _alike(base: Learner, problem: Problem) -> Learner:
     )  # fmt: skip
     made = made._replace(settings=made.settings | base.settings, seedwise=base.seedwise)
     if counted is not None:
-        made = made.compiled_as(on_counts(replace(counted, of=ravi_ucb_plus.laid)))
+        made = over_all_seeds(made, replace(counted, work=ravi_ucb_plus.work).seedwise)
     if rows is not None:
         made = made._replace(
             rows=Rows(made, rows.numbers, rows.same, lambda *numbers: _alike(rows.of(*numbers), problem))

@@ -1,73 +1,39 @@
-"""What are M regularised backups on counts that stand still? One compiled loop.
+"""An epoch of M regularised backups on data that stand still, of one seed.
 
     Q_j = Pi_H[r + CB(D, V_{j-1}) + gamma P_hat(D) V_{j-1}]
     V_j(x) = (1/eta) log sum_a pi_{j-1}(a|x) exp(eta Q_j(x, a)),    pi_j = pi_{j-1} exp(eta (Q_j - V_j))
 
-Where Q is not fresh, each of the M begins with the Q at hand, and ends with that of the next. A seed's V_j and pi_j are
-put aside at the j that was drawn for it.
+Where Q is not fresh, each of the M begins with the Q at hand, and ends with that of the next. V_j and pi_j are put
+aside at the j that was drawn for the seed. Where rewards are not known, r is the most that a pair may earn.
 
 The loop is here; the backups are those of counts (`ravi.learners.ravi_ucb.inner_counts`) or of sets of kernels
-(`ravi.learners.ravi_kl.inner_sets`). M plans of `ravi.learners.ravi_ucb.ravi_ucb`, one after another, are the oracle.
+(`ravi.learners.ravi_kl.inner_sets`). The array operators of `ravi.learners.ravi_ucb.ravi_ucb.plan_of` are the oracle.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, first, made, sync, team
-from ravi.core import Array, Data, Learner, Problem, Seedwise
+from ravi._jit.teams import NEVER, Room, each, first, sync, team
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, REWARD, uniform
-
-
-class Iterates(NamedTuple):
-    """Where the sequence stands. Log pi and pi are written in place."""
-
-    V: Array  # V_j             (n, X)
-    Q: Array  # Q_j, or Q_{j+1} where it is not fresh   (n, X, A)
-    log_policy: Array  # log pi_j   (n, X, A)
-    policy: Array  # pi_j       (n, X, A)
-
-
-class Played(NamedTuple):
-    """Of the backup that was drawn; written in place."""
-
-    V: Array  # V_m             (n, X)
-    policy: Array  # pi_m       (n, X, A)
 
 
 class Form(NamedTuple):
     """How an epoch is computed."""
 
-    backups: Callable[..., Any]  # `inner_backups` and `inner_plan`, with functions bound to them
-    plan: Callable[..., Any]
+    plan: Callable[..., Any]  # `inner_plan`, with functions bound to it
     scratch: Callable[[Problem, int], Any]  # of so many teams
 
 
-# D, iterates, how many, at which to put aside (n,), where to -> the iterates after them
-Backups: TypeAlias = Callable[[Data, Iterates, int, Array, Played], Iterates]
-
-
-def of_counts(problem: Problem, constants: Any, eta: Array, fresh: bool) -> Backups:
-    """With counts from one: all M in one compiled loop, seed by seed. eta: of each seed (n,), or of all (1,)."""
-    counted = Counted(problem, constants, eta, fresh, 0, "last", lambda of: of)
-    room = cache(lambda form: made(form.scratch(problem, 1)))  # it serves one call at a time
-
-    def backups(D: Any, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        at, form = at._replace(V=at.V.copy(), Q=at.Q.copy()), constants.form(problem, count)
-        form.backups(0, len(at.V), counted.laid(OfSeeds(D, at, played), chosen, NO_REWARDS, room(form)), count)
-        return at
-
-    return backups
-
-
 @compiled
-def _by_rows(own, i):  # type: ignore[no-untyped-def]
+def _step_rows(own, i):  # type: ignore[no-untyped-def]
     """A mirror step of one seed; a team's."""
     V, Q, _, log_policy, policy, _, _ = own.iterates
     step_in_place(i, i + 1, log_policy, policy, Q, own.eta, V)
@@ -88,36 +54,30 @@ def _nothing(own, i):  # type: ignore[no-untyped-def]
     """Where the iterates are worked on in place, they are there at the end."""
 
 
-prepared, backed_up, backups = _nothing, _nothing, _nothing  # `bound` puts those of a learner here,
-stepped, put_aside, finished = _by_rows, _put_aside, _nothing  # and others here, if it works in arrays of its own
-
-
-def inner_backups(low, high, own, count):  # type: ignore[no-untyped-def]
-    """M backups of seeds low, ..., high - 1 on data that stand still; a team's."""
-    for i in range(low, high):
-        prepared(own, i)
-        for half in range(2 * count):  # of a backup
-            if (half % 2 == 0) == own.fresh:
-                backed_up(own, i)
-            else:
-                stepped(own, i)
-                sync()
-            if half == 2 * own.chosen[i] + 1:
-                put_aside(own, i)
-        finished(own, i)
-        sync()
+prepare, back_up = _nothing, _nothing  # `bound` puts those of a learner here,
+step, put_aside, finish = _step_rows, _put_aside, _nothing  # and others here, if it works in arrays of its own
 
 
 def inner_plan(own, i, t):  # type: ignore[no-untyped-def]
     """An epoch of one seed; a team's."""
-    _begun(own, i, t)
-    backups(i, i + 1, own, own.inner)
+    _begin(own, i, t)
+    prepare(own, i)
+    for half in range(2 * own.inner):  # of a backup
+        if (half % 2 == 0) == own.fresh:
+            back_up(own, i)
+        else:
+            step(own, i)
+            sync()
+        if half == 2 * own.chosen[i] + 1:
+            put_aside(own, i)
+    finish(own, i)
+    sync()
     return NEVER
 
 
 @compiled
-def _begun(own, i, t):  # type: ignore[no-untyped-def]
-    """Which of the M policies is played, and the most that pairs may earn, where that is not told; a team's."""
+def _begin(own, i, t):  # type: ignore[no-untyped-def]
+    """Which of the M policies is played, and the most that pairs may earn, where that is not known; a team's."""
     if first():
         own.chosen[i] = own.inner - 1
         if own.picks and own.inner > 1:
@@ -134,7 +94,7 @@ def _begun(own, i, t):  # type: ignore[no-untyped-def]
 
 
 class Rewards(NamedTuple):
-    """Of rewards that are not told (`ravi.estimators.rewarded`); of a problem that tells them, of length 0 and 1."""
+    """Rewards that are not known (`ravi.estimators.rewarded`); where they are, of length 0 and 1."""
 
     plays: Array  # (n, X A)
     total: Array  # (n, X A)
@@ -145,12 +105,25 @@ class Rewards(NamedTuple):
 
 
 NO_KEY = np.zeros(1, np.uint64)
-NO_REWARDS = np.zeros((1, 0))
-TOLD = Rewards(np.zeros((1, 0), np.int64), NO_REWARDS, np.zeros(0), 0.0, False, NO_KEY)
+KNOWN = Rewards(np.zeros((1, 0), np.int64), np.zeros((1, 0)), np.zeros(0), 0.0, False, NO_KEY)
+
+
+class Work(NamedTuple):
+    """What an epoch works on, of every seed; all but the data is written in place."""
+
+    data: Any  # Counts, or Rewarded ones
+    V: Array  # V_j             (n, X)
+    Q: Array  # Q_j, or Q_{j+1} where it is not fresh   (n, X, A)
+    log_policy: Array  # log pi_j   (n, X, A)
+    policy: Array  # pi_j       (n, X, A)
+    V_played: Array  # V_m, of the backup that was drawn   (n, X)
+    policy_played: Array  # pi_m    (n, X, A)
+    key: Array | None = None  # where one of the M policies is drawn   (n,)
+    time: Array | None = None  # of the next step, where the state keeps it   (n,)
 
 
 class OnCounts(NamedTuple):
-    """What the loops and `seed_learn` are given."""
+    """The buffers of `inner_plan` and `seed_learn`."""
 
     fixed: Any  # by pairs p = x A + a: successors (X A, B), r (X A,); gamma, H
     eta: Any  # (n,) or (1,)
@@ -165,18 +138,8 @@ class OnCounts(NamedTuple):
     time: Array  # of the next step   (n,)
     earned: Any  # Rewards
     chosen: Any  # at which of the M to put aside   (n,)
-    learned: Any  # scratch by team, for rewards that are not told (teams, X A), or of none (teams, 0)
+    learned: Any  # scratch by team, for rewards that are not known (teams, X A), or of none (teams, 0)
     room: Any  # scratch by team
-
-
-class OfSeeds(NamedTuple):
-    """What a plan works on, of every seed."""
-
-    data: Any  # Counts, or Rewarded ones
-    at: Iterates
-    played: Played
-    key: Array | None = None  # where one of the M policies is drawn
-    time: Array | None = None  # of the next step, where the state keeps it
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,19 +152,24 @@ class Counted:
     fresh: bool
     inner: int
     pick: str
-    of: Callable[[Any], OfSeeds]  # State -> what is planned on
-    # Of rewards that are not told, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
+    work: Callable[[Any], Work]  # State -> what is planned on
+    # Of rewards that are not known, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
     paid: tuple[Array, float, bool] | None = None
-
-    def __call__(self, state: Any, teams: int) -> OnCounts:
-        of, learned = self.of(state), 0 if self.paid is None else self.problem.rewards.size
-        chosen, scratch = Room((len(of.at.V),), np.int64), self.form.scratch(self.problem, teams)
-        return self.laid(of, chosen, Room((teams, learned)), scratch)
 
     @property
     def form(self) -> Form:
         form: Form = self.constants.form(self.problem, self.inner)
         return form
+
+    @property
+    def seedwise(self) -> Seedwise:
+        """The epoch of one seed."""
+        return Seedwise(self.form.plan, seed_learn, self, time=self.times)
+
+    def times(self, state: Any) -> Array:
+        """t of the next step; where nothing is drawn, it is not asked for."""
+        time, n = self.work(state).time, len(state.policy)
+        return np.ones(n, np.int64) if time is None else time
 
     @cached_property
     def fixed(self) -> tuple[Array, Array, float, float]:
@@ -209,28 +177,28 @@ class Counted:
         problem, (X, A, B) = self.problem, self.problem.successors.shape
         return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
 
-    def laid(self, of: OfSeeds, chosen: Any, learned: Any, room: Any) -> OnCounts:
-        """The arrays of these seeds, with states and actions in one axis of pairs."""
-        X, A, B = self.problem.successors.shape
-        (D, at, played, key, time), flat, earned = of, (-1, X * A), TOLD
+    def __call__(self, state: Any, teams: int) -> OnCounts:
+        """The arrays of all seeds, with states and actions in one axis of pairs."""
+        (X, A, B), n = self.problem.successors.shape, len(state.policy)
+        (D, V, Q, log_policy, policy, *played, key, time), flat, earned, learned = (
+            self.work(state),
+            (n, X * A),
+            KNOWN,
+            0,
+        )
         if self.paid is not None:
-            earned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key)
+            earned, learned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key), X * A
             D = D.inner
         return OnCounts(
-            self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(-1, X * A, B),
-            (at.V, at.Q, at.Q.reshape(flat), at.log_policy, at.policy, *played), self.inner, self.pick == "uniform",
-            NO_KEY if key is None else key, np.zeros(len(at.V), np.int64) if time is None else time, earned, chosen,
-            learned, room,
+            self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(*flat, B),
+            (V, Q, Q.reshape(flat), log_policy, policy, *played), self.inner, self.pick == "uniform",
+            NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, earned,
+            Room((n,), np.int64), Room((teams, learned)), self.form.scratch(self.problem, teams),
         )  # fmt: skip
 
 
-def on_counts(made: Counted) -> Seedwise:
-    """The epoch of one seed."""
-    return Seedwise(made.form.plan, seed_learn, made)
-
-
-def made_of(learner: Learner) -> Counted | None:
-    """What a learner's epoch is made of, where it is one of `on_counts`."""
+def counted_by(learner: Learner) -> Counted | None:
+    """What a learner's epoch is made of, where it is one of `Counted`."""
     own = None if learner.seedwise is None else learner.seedwise.own
     return own if isinstance(own, Counted) else None
 

@@ -1,4 +1,4 @@
-"""What are M regularised backups on counts? As in `ravi.learners.ravi_ucb.inner`, with
+"""M regularised backups on counts. As in `ravi.learners.ravi_ucb.inner`, with
 
     Q(x, a) = Pi_H[r + CB + gamma (c + sum_y N(x, a, y) (V(y) - c) / N(x, a))]
 
@@ -20,7 +20,7 @@ import numpy as np
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
 from ravi.core import Array, Problem
-from ravi.learners.ravi_ucb.inner import Form, inner_backups, inner_plan
+from ravi.learners.ravi_ucb.inner import Form, inner_plan
 from ravi.planning.mirror_columns import in_columns, in_rows, step_in_columns
 
 MANY = 32  # states from which on columns are faster
@@ -148,8 +148,7 @@ def _scratch_of_rows(problem: Problem, teams: int) -> InRows:
     return InRows(Room((teams, problem.states * problem.actions)), Room((teams, problem.states)))
 
 
-backups_in_rows = bound(inner_backups, prepared=_factors, backed_up=_backed_up)
-ROWS = Form(backups_in_rows, bound(inner_plan, backups=backups_in_rows), _scratch_of_rows)
+ROWS = Form(bound(inner_plan, prepare=_factors, back_up=_backed_up), _scratch_of_rows)
 
 
 # On arrays with actions first.
@@ -285,8 +284,10 @@ def _scratch_of_columns(problem: Problem, teams: int) -> InColumns:
     )  # fmt: skip
 
 
-backups_in_columns = bound(
-    inner_backups, prepared=_into_columns, backed_up=_backed_up_in_columns, stepped=_by_columns, put_aside=_put_aside,
-    finished=_out_of_columns,
+COLUMNS = Form(
+    bound(
+        inner_plan, prepare=_into_columns, back_up=_backed_up_in_columns, step=_by_columns, put_aside=_put_aside,
+        finish=_out_of_columns,
+    ),
+    _scratch_of_columns,
 )  # fmt: skip
-COLUMNS = Form(backups_in_columns, bound(inner_plan, backups=backups_in_columns), _scratch_of_columns)

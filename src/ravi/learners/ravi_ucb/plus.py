@@ -54,7 +54,7 @@ from ravi.estimators.variance import of_variances, variance_weighted
 from ravi.estimators.variance_weighted import Constants, radii
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.inner import Backups, Counted, Iterates, OfSeeds, Played, of_counts, on_counts
+from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import OfCounts
 from ravi.optimism.bonuses import (
     confidence_term,
@@ -67,6 +67,7 @@ from ravi.optimism.bonuses import (
 )
 from ravi.random import PICK, uniform
 from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.runtime.settings import of_rows
 from ravi.runtime.walk import TOGETHER
 from ravi.theory import constants, mixture
@@ -89,10 +90,9 @@ def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
     pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
     name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
-    backups: Backups | None = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
-    `backups` does what `estimator` and `bonus` say, faster. eta: an array is one number of every row."""
+    eta: an array is one number of every row."""
     M = validation.whole(inner, "inner")
     own = {"inner": M, "fresh": fresh, "pick": validation.one_of(pick, PICKS, "pick")}
     base = ravi_ucb.generic(
@@ -100,7 +100,7 @@ def generic(
         stated=stated, settings=own | record(stated, settings),
     )  # fmt: skip
     assert base.parts is not None
-    backed_up = of_parts(problem, estimator, bonus, eta, fresh) if backups is None else backups
+    one = ravi_ucb.plan_of(problem, estimator, bonus, eta, fresh=fresh)
 
     def init(keys: Array) -> State:
         D, V, Q, log_policy, policy = base.init(keys)
@@ -117,15 +117,20 @@ def generic(
 
     def go_on(s: State, count: int, chosen: Array) -> State:
         """`count` backups more; seeds whose policy is not among them keep the one that they play."""
-        played = Played(s.V.copy(), s.policy)
-        at = backed_up(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), count, chosen, played)
-        return State(s.data, *played, *at, s.key, s.time)
+        V, policy, at = s.V.copy(), s.policy, ravi_ucb.State(s.data, s.V_last, s.Q, s.log_policy, s.last_policy)
+        for j in range(count):
+            at = one(at)
+            now = chosen == j
+            if not isinstance(now, np.ndarray) or now.any():  # a GPU is not asked
+                np.copyto(V, at.V, where=now[:, None])
+                np.copyto(policy, at.policy, where=now[:, None, None])
+        return State(s.data, V, policy, *at[1:], s.key, s.time)
 
     def plan(s: State) -> State:
         return go_on(s, M, picked(s))
 
     def one_by_one(s: State) -> Iterator[State]:
-        """The M backups of `plan`, one after the other, for observers. `s` is not written to."""
+        """The M backups of an epoch, one after the other, for observers. `s` is not written to."""
         chosen = picked(s)
         for j in range(M):
             s = go_on(
@@ -141,23 +146,6 @@ def generic(
 
     parts = base.parts._replace(backups=one_by_one, inner=M, fresh=fresh, pick=pick)
     return base._replace(init=init, plan=plan, add=add, parts=parts)
-
-
-def of_parts(problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, fresh: bool) -> Backups:
-    """M plans of Algorithm 1 on data that stand still, with any estimator and any bonus."""
-    plan = ravi_ucb.plan_of(problem, estimator, bonus, eta, fresh=fresh)
-
-    def backups(D: Data, at: Iterates, count: int, chosen: Array, played: Played) -> Iterates:
-        s = ravi_ucb.State(D, *at)
-        for j in range(count):
-            s = plan(s)
-            now = chosen == j
-            if not isinstance(now, np.ndarray) or now.any():  # a GPU is not asked
-                np.copyto(played.V, s.V, where=now[:, None])
-                np.copyto(played.policy, s.policy, where=now[:, None, None])
-        return Iterates(*s[1:])
-
-    return backups
 
 
 @takes(
@@ -181,23 +169,21 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     beta = constants.beta_tabular_l1(H, X, A, T, delta)  # CB is at most beta / sqrt(N), times gamma
     S = of_tables.clipped_bonus_sum(H, X, A, T, times * beta)
 
-    def build(step: float | Array, scale: float | Array) -> Learner:
-        eta, by_row = np.atleast_1d(step), np.atleast_1d(scale)
+    def build(step: float | Array, far: float | Array, scale: float | Array) -> Learner:
         if on["centre"]:
-            bonus = of_span(X, A, T, delta, scale=scale, span=None if on["span"] else H)
-            radius, span = log_term(X, A, T, delta), 0.0 if on["span"] else H
+            bonus, span = of_span(far, scale=scale, span=None if on["span"] else H), 0.0 if on["span"] else H
         else:
-            bonus = multiple_of_width(scale * beta, estimator)
-            radius, span = beta, 0.0
-        numbers = OfCounts(np.array([radius]), by_row, span, on["centre"], on["clip"], times)
+            bonus, span = multiple_of_width(scale * far, estimator), 0.0
+        numbers = OfCounts(np.atleast_1d(far), np.atleast_1d(scale), span, on["centre"], on["clip"], times)
         made = generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
             name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
-            backups=of_counts(problem, numbers, eta, on["fresh"]),
         )  # fmt: skip
-        return made.compiled_as(on_counts(Counted(problem, numbers, eta, on["fresh"], M, o.pick, laid)))
+        counted = Counted(problem, numbers, np.atleast_1d(step), on["fresh"], M, o.pick, work)
+        return over_all_seeds(made, counted.seedwise)
 
-    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), o.scale), problem, T)
+    far = log_term(X, A, T, delta) if on["centre"] else beta
+    return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), far, o.scale), problem, T)
 
 
 @compiled
@@ -208,9 +194,9 @@ def _pick(low, high, key, time, M, chosen):  # type: ignore[no-untyped-def]
             chosen[i] = int(M * uniform(key[i], time[i], PICK))
 
 
-def laid(s: State) -> OfSeeds:
+def work(s: State) -> Work:
     """What a plan of each seed works on."""
-    return OfSeeds(s.data, Iterates(s.V_last, s.Q, s.log_policy, s.last_policy), Played(s.V, s.policy), s.key, s.time)
+    return Work(s.data, s.V_last, s.Q, s.log_policy, s.last_policy, s.V, s.policy, s.key, s.time)
 
 
 @takes(

@@ -39,12 +39,13 @@ from ravi.estimators.counts import counts
 from ravi.estimators.known import known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.inner import Counted, Iterates, OfSeeds, Played, on_counts
+from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.runtime.settings import of_rows, positive
 from ravi.runtime.walk import TOGETHER, learn
 from ravi.schedules import at_reset
@@ -133,14 +134,14 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
             stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
         )  # fmt: skip
         numbers = of_widths(np.atleast_1d(beta))
-        return made.compiled_as(on_counts(Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", laid)))
+        return over_all_seeds(made, Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", work).seedwise)
 
     return of_rows(build, (theorem_step(o, problem, T), radius(o, problem, T)), problem, T)
 
 
-def laid(s: State) -> OfSeeds:
+def work(s: State) -> Work:
     """What a plan of each seed works on, where it is made of counts."""
-    return OfSeeds(s.data, Iterates(s.V, s.Q, s.log_policy, s.policy), Played(s.V, s.policy))
+    return Work(*s, s.V, s.policy)
 
 
 @takes(
@@ -193,7 +194,7 @@ def known_kernel(mdp: MDP, T: int, o: Options) -> Learner:
         def own(s: State, teams: int) -> tuple[Any, ...]:
             return *fixed, np.atleast_1d(step), s.V, s.Q, s.log_policy, s.policy
 
-        return made.compiled_as(Seedwise(_plan_knowing, learn, own))
+        return over_all_seeds(made, Seedwise(_plan_knowing, learn, own))
 
     return of_rows(build, (theorem_step(o, mdp.problem, T),), mdp, T)
 

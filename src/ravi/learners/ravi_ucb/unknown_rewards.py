@@ -38,8 +38,9 @@ from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.inner import made_of, on_counts
+from ravi.learners.ravi_ucb.inner import counted_by
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
+from ravi.runtime.seedwise import over_all_seeds
 from ravi.runtime.settings import alike, of_rows
 
 
@@ -118,12 +119,12 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
         init=init, parts=parts, settings=made.settings | base.settings | own,
         told=base.told._replace(rewards=kind, reward_scale=reward_scale),
     )  # fmt: skip
-    counted = made_of(base)
+    counted = counted_by(base)
     if counted is None:
         return learner
     paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
-    silent = without_rewards(counted.problem)  # with the successors that the learner is told
-    return learner.compiled_as(on_counts(replace(counted, problem=silent, of=ravi_ucb_plus.laid, paid=paid)))
+    silent = without_rewards(counted.problem)  # with the successors that the learner knows
+    return over_all_seeds(learner, replace(counted, problem=silent, work=ravi_ucb_plus.work, paid=paid).seedwise)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

@@ -45,6 +45,7 @@ from ravi.learners.ravi_ucb.ravi_ucb import State, radius
 from ravi.learners.regularised.optimistic_evaluation import mean, settle
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.mirror import mirror_step
+from ravi.runtime.seedwise import over_all_seeds
 
 EVALUATIONS = ("regularised", "plain")
 
@@ -108,7 +109,7 @@ def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: st
     if m == 1 and evaluation == "regularised":  # RAVI-UCB
         form = ravi_ucb.tabular.of(problem, T, o).seedwise
         assert form is not None
-        made = made.compiled_as(form)
+        made = over_all_seeds(made, form)
     return made
 
 
