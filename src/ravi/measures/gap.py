@@ -40,10 +40,10 @@ from ravi._jit.functions import bound as bound_to
 from ravi._jit.functions import compiled
 from ravi._jit.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
 from ravi.core import MDP, Array
+from ravi.planning.bellman import predecessors
 from ravi.planning.certificates import EPS, Tables, tables
 from ravi.planning.chains import values_of_small
 from ravi.planning.evaluation import relative_values
-from ravi.planning.predecessors import predecessors
 from ravi.runtime.played import row_as_drawn
 from ravi.runtime.ranges import Number, PolicyOrNan, Positive
 

@@ -30,8 +30,8 @@ from ravi.measures.gap import (
     track,
 )  # fmt: skip
 from ravi.planning.certificates import EPS, sweep_limit
+from ravi.planning.evaluation import staged_values
 from ravi.planning.solver import Solution
-from ravi.planning.stages import staged_values
 from ravi.runtime.log import Log
 from ravi.runtime.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
 
@@ -136,7 +136,7 @@ def _stationary(mdp: MDP, tol: float) -> Scoring:
 
 
 class Staged(NamedTuple):
-    """What is kept of a policy by age (`ravi.planning.stages`)."""
+    """What is kept of a policy by age (`ravi.planning.evaluation`)."""
 
     policy: PolicyOrNan  # (n, S, X, A)
     returns: Number  # its rho                (n,)

@@ -16,9 +16,8 @@ from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
-from ravi.planning.evaluation import _evaluate, evaluate
+from ravi.planning.evaluation import _evaluate, evaluate, staged_values
 from ravi.planning.solver import Solution
-from ravi.planning.stages import staged_values
 from ravi.runtime.played import played, row_as_drawn
 from ravi.runtime.ranges import Age, Number, Past, PolicyOrNan, Positive
 
