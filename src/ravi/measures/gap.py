@@ -1,4 +1,4 @@
-"""How far is a policy from the optimum? rho* - rho(pi) for many slowly changing policies, each to a certified error.
+"""The gap rho* - rho(pi) of many slowly changing policies, each to a certified error.
 
 Only the scalar <nu_0, V^pi> is wanted, so solving for V^pi would be more than is needed. Let M = I - gamma P_pi, and
 keep from one policy to the next an approximate value V and an approximate dual d ~ M^{-T} nu_0 (the unnormalised

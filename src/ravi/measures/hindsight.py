@@ -1,4 +1,4 @@
-"""What is earned where rewards change, and what would one policy have earned? All computed, from occupancies.
+"""What is earned where rewards change, and what one policy would have earned; all computed, from occupancies.
 
     R_t = max_pi sum_{i <= t} <mu^pi, r_i> - sum_{i <= t} <mu^{pi_i}, r_i>
 
