@@ -30,11 +30,10 @@ from ravi.mdps import (
 )
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup
-from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
 from ravi.planning.evaluation import return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import conditional_relative_entropy, occupancy, relative_entropy
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.theory import constants, elliptical, generic, mixture, tabular

@@ -17,8 +17,7 @@ from ravi.live.estimates import student_estimate
 from ravi.live.policies import Policy, evaluate, play
 from ravi.live.policies.playing import made
 from ravi.mdps import garnet, riverswim
-from ravi.planning.evaluation import return_of
-from ravi.planning.stages import staged_values
+from ravi.planning.evaluation import return_of, staged_values
 from ravi.runtime.walk import draw
 from ravi.validation import InputError
 

@@ -10,7 +10,7 @@ import ravi
 from ravi.live.policies import Policy
 from ravi.live.selection import candidates, select
 from ravi.mdps import garnet, riverswim
-from ravi.planning.stages import staged_values
+from ravi.planning.evaluation import staged_values
 from ravi.random import uniform
 from ravi.theory import selection as theory
 from ravi.validation import InputError, StreamError

@@ -12,8 +12,17 @@ from ravi.cli.run import solve as typed
 from ravi.core import MDP
 from ravi.mdps import garnet, riverswim, terrain
 from ravi.planning import evaluate, solve
-from ravi.planning.banded import improve, iterate, start_of, values, whole
-from ravi.planning.bands import LONG, band_of, banded_values, measured
+from ravi.planning.bands import (
+    LONG,
+    band_of,
+    banded_values,
+    chain_of_all_actions,
+    improve,
+    iterate_in_band,
+    measured,
+    start_of,
+    values,
+)
 from ravi.planning.certificates import tables
 from ravi.planning.chains import policy_chain
 from tests.planning.exact import cycle, distance, exact_optimum, exact_values, random_mdp, random_policies
@@ -68,7 +77,7 @@ def test_values_within_a_band_are_exact_in_every_numbering(X, A, gamma, seed, ti
         found, first = banded_values(chain, gamma, band, chain.source), int(band.state[0])
         assert distance(found, [v - V[first] for v in V]) <= 1e-13 * Fraction(mdp.horizon)
     greedy = np.eye(A)[mdp.rewards.argmax(-1)]
-    V, band = exact_values(mdp, greedy), numbered(whole(tables(mdp)), seed)
+    V, band = exact_values(mdp, greedy), numbered(chain_of_all_actions(tables(mdp)), seed)
     assert distance(values(tables(mdp), band, mdp.rewards.argmax(-1)), V) <= 1e-13 * Fraction(mdp.horizon)
 
 
@@ -77,8 +86,8 @@ def test_values_within_a_band_are_exact_in_every_numbering(X, A, gamma, seed, ti
 def test_policy_iteration_within_a_band_ends_at_the_optimum_in_every_numbering(X, A, gamma, seed, tied):
     mdp = random_mdp(seed, X, A, min(3, X), gamma, tied=tied)
     V, _, _ = exact_optimum(mdp)
-    band, W = numbered(whole(tables(mdp)), seed), np.zeros(X)
-    iterate(tables(mdp), band, W)
+    band, W = numbered(chain_of_all_actions(tables(mdp)), seed), np.zeros(X)
+    iterate_in_band(tables(mdp), band, W)
     middle = [v - V[0] for v in V]
     assert distance(W - W[0], middle) <= 1e-12 * Fraction(mdp.horizon)
 
@@ -87,7 +96,7 @@ def test_policy_iteration_within_a_band_ends_at_the_optimum_in_every_numbering(X
 @given(X=st.integers(1, 6), A=st.integers(2, 4), seed=st.integers(0, 10**6))
 def test_a_pass_loses_no_value_in_any_state_and_ends_where_nothing_can_be_improved(X, A, seed):
     mdp = random_mdp(seed, X, A, min(3, X), 0.9)
-    arrays, band = tables(mdp), numbered(whole(tables(mdp)), seed)
+    arrays, band = tables(mdp), numbered(chain_of_all_actions(tables(mdp)), seed)
     action, W = np.zeros(X, np.int64), np.zeros(X)
     before = values(arrays, band, action)
     for _ in range(50):
@@ -109,7 +118,7 @@ def test_what_one_state_gains_the_next_one_sees():
     P[np.arange(X), 1, np.maximum(np.arange(X) - 1, 0)] = 1  # or go to state 0, where all is
     r[:, 0], r[0, 0] = 0.01, 1.0
     mdp = MDP.from_dense(P, r, 0.99, 0)
-    chain, action, W = whole(tables(mdp)), np.zeros(X, np.int64), np.zeros(X)
+    chain, action, W = chain_of_all_actions(tables(mdp)), np.zeros(X, np.int64), np.zeros(X)
     band = measured(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9)
     assert improve(tables(mdp), band, action, W) == X - 1
     assert (action == [0] + [1] * (X - 1)).all()
@@ -118,28 +127,28 @@ def test_what_one_state_gains_the_next_one_sees():
 
 def test_bands_are_found_where_there_are_some():
     for mdp in (riverswim(LONG, 0.99), corridor(LONG, 2, 2, 0.99)):
-        chain = whole(tables(mdp))
+        chain = chain_of_all_actions(tables(mdp))
         plain = band_of(chain, 64.0)
         assert 0 < plain.low <= 4
         assert (plain.state == np.arange(LONG)).all()
         other, _ = renumbered(mdp, 1)
-        found = band_of(whole(tables(other)), 64.0)
+        found = band_of(chain_of_all_actions(tables(other)), 64.0)
         assert 0 < found.low + found.up <= 2 * (plain.low + plain.up)
         assert sorted(found.state) == list(range(LONG))
         assert (found.state[found.place] == np.arange(LONG)).all()
-    ring = band_of(whole(tables(cycle(LONG, 0.99))), 64.0)
+    ring = band_of(chain_of_all_actions(tables(cycle(LONG, 0.99))), 64.0)
     assert ring.low + ring.up <= 4
     islands = MDP(
         rewards=np.zeros((LONG, 1)), successors=((np.arange(LONG) + LONG // 2) % LONG)[:, None, None],
         transitions=np.ones((LONG, 1, 1)), initial=0, discount=0.9,
     )  # fmt: skip
-    pairs = band_of(whole(tables(islands)), 64.0)
+    pairs = band_of(chain_of_all_actions(tables(islands)), 64.0)
     assert (pairs.low, pairs.up) == (1, 1)
 
 
 @pytest.mark.parametrize("mdp", [garnet(LONG, 3, 4, 0, 0.99), terrain(80, 2, 0.99)], ids=["garnet", "grid"])
 def test_no_band_is_found_where_steps_spread(mdp):
-    assert band_of(whole(tables(mdp)), 64.0).low < 0
+    assert band_of(chain_of_all_actions(tables(mdp)), 64.0).low < 0
     W, passes = start_of(tables(mdp))
     assert passes == 0
     start = mdp.rewards.max(-1)
@@ -153,7 +162,7 @@ def test_a_step_that_goes_far_one_way_is_no_narrow_band():
     successors[-1] = [[X - 2, X - 1]]
     P = np.tile([0.5, 0.5], (X, 1, 1))
     mdp = MDP(rewards=np.zeros((X, 1)), successors=successors, transitions=P, initial=0, discount=0.99)
-    assert band_of(whole(tables(mdp)), 64.0).low < 0
+    assert band_of(chain_of_all_actions(tables(mdp)), 64.0).low < 0
 
 
 @pytest.mark.parametrize("make", [lambda: riverswim(6000, 0.99), lambda: corridor(6000, 3, 2, 0.99)])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ravi.mdps import riverswim
 from ravi.planning import occupancy, solve
-from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
+from ravi.planning.occupancies import conditional_relative_entropy, relative_entropy
 from ravi.validation import InputError
 from tests.planning.exact import random_mdp
 

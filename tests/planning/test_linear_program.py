@@ -9,7 +9,7 @@ from ravi.mdps import riverswim
 from ravi.planning import occupancy, solve
 from ravi.planning.bellman import flow, marginal
 from ravi.planning.certificates import tables
-from ravi.planning.linear_program import optimal_occupancy, optimal_values
+from ravi.planning.methods import optimal_occupancy, optimal_values
 from tests.planning.exact import random_mdp
 
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.planning.mirror import mirror_step
-from ravi.planning.mirror_columns import in_columns, in_rows, step_in_columns
-from ravi.planning.near_zero import STEEP, near_expm1, near_log1p
+from ravi.planning.mirror import STEEP, in_columns, in_rows, mirror_step, near_expm1, near_log1p, step_in_columns
 from tests.literal.mirror import mirror_step as mirror_step_array
 
 getcontext().prec = 60

@@ -8,8 +8,8 @@ import pytest
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, md_mpi, solve
 from ravi.planning.bellman import expect
-from ravi.planning.entropy import relative_entropy
 from ravi.planning.mirror_descent import md_mpi_iterates
+from ravi.planning.occupancies import relative_entropy
 from ravi.validation import InputError
 from tests.planning.exact import frozen_lake, random_mdp
 

@@ -8,8 +8,7 @@ import pytest
 
 from ravi import ids
 from ravi.core import MDP, Array, Learner, Until
-from ravi.planning.evaluation import evaluate
-from ravi.planning.stages import staged_values
+from ravi.planning.evaluation import evaluate, staged_values
 from ravi.runtime import python as python_driver
 from ravi.runtime.api import resume, run
 from ravi.runtime.walk import room

@@ -17,7 +17,7 @@ from ravi.planning.chains import (
     policy_chain,
     transpose,
 )
-from ravi.planning.modified_policy_iteration import follow
+from ravi.planning.methods import follow
 from ravi.planning.sweeps import bellman_sweep, chain_sweep, policy_sweep
 from tests.helpers import dense
 from tests.planning.exact import cycle, random_mdp, random_policies
@@ -150,13 +150,13 @@ def test_a_second_process_finds_every_loop_compiled():
 import numpy as np
 from ravi.mdps import garnet
 from ravi.planning import evaluate, occupancy, solve
-from ravi.planning import certificates, chains, evaluation, modified_policy_iteration, occupancies, sweeps
+from ravi.planning import certificates, chains, evaluation, methods, occupancies, sweeps
 mdp = garnet(200, 2, 2, 0, 0.9)
 for method in ("modified_policy_iteration", "policy_iteration"):
     solve(mdp, method)
 evaluate(mdp, np.full((200, 2), 0.5))
 occupancy(mdp, np.full((200, 2), 0.5))
-modules = (certificates, chains, evaluation, modified_policy_iteration, occupancies, sweeps)
+modules = (certificates, chains, evaluation, methods, occupancies, sweeps)
 loops = {f for m in modules for f in vars(m).values() if hasattr(f, "py_func")}
 print(sum(sum(f.stats.cache_misses.values()) for f in loops))
 """

@@ -9,8 +9,7 @@ from ravi.core import MDP, Array
 from ravi.learners.contrib.occupancy_descent import step
 from ravi.planning.bellman import expect
 from ravi.planning.certificates import distributions
-from ravi.planning.entropy import relative_entropy
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.validation import policy_table
 
 

@@ -1,4 +1,4 @@
-"""How far is a policy from the optimum? rho* - rho(pi) for many slowly changing policies, each to a certified error.
+"""The gap rho* - rho(pi) of many slowly changing policies, each to a certified error.
 
 Only the scalar <nu_0, V^pi> is wanted, so solving for V^pi would be more than is needed. Let M = I - gamma P_pi, and
 keep from one policy to the next an approximate value V and an approximate dual d ~ M^{-T} nu_0 (the unnormalised
@@ -26,7 +26,7 @@ times m = max |rho_V| in the estimate and its bound; the sums of X terms, of siz
     rounding = 2 grain (1 + H) + (X + 8) eps + m eps ((X A + B + 12) (1 + H) + X + 8) + many (1 + H) (1 + m).
 
 Of the actions: T_pi sums A terms, eps A / 2; a row that misses the sum one by at most eps A is scored as it is, and
-plays a policy at most 3 eps A / 2 away in L1 (`ravi.runtime.played`), which moves rho_V by 3 eps A H / 2 and rho_d by
+plays a policy at most 3 eps A / 2 away in L1 (`ravi.runtime.walk`), which moves rho_V by 3 eps A H / 2 and rho_d by
 as much. Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings of rho_d eps (B + 21) / 2; so many =
 eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
@@ -40,10 +40,10 @@ from ravi._jit.functions import bound as bound_to
 from ravi._jit.functions import compiled
 from ravi._jit.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
 from ravi.core import MDP, Array
+from ravi.planning.bellman import predecessors
 from ravi.planning.certificates import EPS, Tables, tables
 from ravi.planning.chains import values_of_small
 from ravi.planning.evaluation import relative_values
-from ravi.planning.predecessors import predecessors
 from ravi.runtime.ranges import Number, PolicyOrNan, Positive
 from ravi.runtime.walk import normalise_row
 

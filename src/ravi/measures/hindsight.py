@@ -1,4 +1,4 @@
-"""What is earned where rewards change, and what would one policy have earned? All computed, from occupancies.
+"""What is earned where rewards change, and what one policy would have earned; all computed, from occupancies.
 
     R_t = max_pi sum_{i <= t} <mu^pi, r_i> - sum_{i <= t} <mu^{pi_i}, r_i>
 
@@ -26,9 +26,8 @@ from ravi.core import Array, Measure, Parts, Path
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.curve import cursor_into, grid
 from ravi.planning.bellman import expect
-from ravi.planning.entropy import conditional_relative_entropy
-from ravi.planning.linear_program import optimal_occupancy
-from ravi.planning.occupancies import occupancy
+from ravi.planning.methods import optimal_occupancy
+from ravi.planning.occupancies import conditional_relative_entropy, occupancy
 from ravi.planning.solver import solve
 from ravi.runtime.ranges import Count, Flag, Next, Number, NumberOrNan, Positive, Range
 from ravi.runtime.walk import normalised

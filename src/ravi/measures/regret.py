@@ -1,4 +1,4 @@
-"""What is the regret? sum_t <mu* - mu^{pi_t}, r>, computed from the policies, not sampled (Section 2).
+"""The regret, sum_t <mu* - mu^{pi_t}, r>: computed from the policies, not sampled (Section 2).
 
 Every epoch's policy is scored by `gap`, to a certified error; a step of the epoch costs its gap. The regret of a seed
 is then known to within T (error of rho*) + sum_t (error of rho(pi_t)), and 2^-51 of the sum for each of its terms: that
@@ -8,7 +8,7 @@ is part of the result. No Monte Carlo. A policy by age is scored stage by stage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -16,22 +16,11 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
-from ravi.measures.gap import (
-    FOLLOW,
-    FOLLOW_SMALL,
-    FOLLOW_SWEEPING,
-    SMALL,
-    Chased,
-    Tracked,
-    chased,
-    follow,
-    rooms,
-    scratch,
-    track,
-)  # fmt: skip
+from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Chased, Tracked, chased, rooms, track
+from ravi.measures.recording import compiled_measure
 from ravi.planning.certificates import EPS, sweep_limit
+from ravi.planning.evaluation import staged_values
 from ravi.planning.solver import Solution
-from ravi.planning.stages import staged_values
 from ravi.runtime.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
 from ravi.runtime.tree import Log
 
@@ -72,26 +61,16 @@ class Regret(NamedTuple):
 def regret(
     mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, stages: int = 0, tol: float = TOLERANCE
 ) -> Measure:
-    times, (begin, bring) = grid(steps, points), _staged(mdp, stages, tol) if stages else _stationary(mdp, tol)
+    """The curve of the regret, its error, and the gap of every epoch. stages: S of policies by age."""
+    times = grid(steps, points)
     optimum, optimum_error = solution.optimum, solution.optimum_error
 
     def init(keys: Array) -> Regret:
         n = len(keys)
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
-        return Regret(begin(n), curve(n, times), error, opened, base, base_error, *logs)
-
-    def record(m: Regret, state: Any, path: Path, opening: bool) -> Regret:
-        returns = m.tracked.returns
-        if opening:
-            bring(m.tracked, state.policy, path.length)
-            if keep_epochs:
-                note(0, len(m.error), optimum, returns, path.time, path.length, m.starts.row(), m.gaps.row())
-        charge(
-            0, len(m.error), times, *m.regret, path.time, path.length, optimum, returns, optimum_error, m.tracked.error,
-            m.error, m.opened, m.base, m.base_error, opening,
-        )  # fmt: skip
-        return m
+        tracked = no_stages(mdp, stages, n) if stages else track(mdp, n)
+        return Regret(tracked, curve(n, times), error, opened, base, base_error, *logs)
 
     def results(m: Regret) -> dict[str, Array]:
         T_k, gap_k = m.epochs()
@@ -104,69 +83,83 @@ def regret(
             "gap_k": gap_k,
         }
 
-    def own(against: Chased, m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
+    def own(scored: tuple[Any, ...], m: Regret, rows: int) -> tuple[Any, ...]:
         n, rows = len(m.error), rows if keep_epochs else 0
         charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
-        return tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams), charged, rows, starts, gaps
+        return scored, m.tracked.returns, m.tracked.error, charged, rows, starts, gaps
 
-    def own_there(*arguments: Any) -> tuple[Any, ...]:
-        return own(chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True), *arguments)
+    def own_of(against: Chased) -> Callable[[Regret, int, int], tuple[Any, ...]]:
+        def of(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
+            return own((tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams)), m, rows)
+
+        return of
 
     def log(m: Regret, rows: tuple[Array, ...]) -> None:
         for T_k, gap_k in zip(*rows, strict=True):
             m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
 
-    there = Recorder(RECORD, own_there, lambda own: own[-2:] if keep_epochs else (), log, reads=0)
-    scored = RECORD_SMALL if mdp.states <= SMALL else RECORD_HERE
-    here = there._replace(record=scored, own=lambda *arguments: own(chased(mdp, tol), *arguments))
-    return Measure("regret", init, record, results, None if stages else there._replace(exact=False, here=here))
+    def bring(m: Regret, state: Any, path: Path, opening: bool) -> None:
+        if opening and isinstance(m.tracked, Staged):
+            rescore(mdp, m.tracked, state.policy, path.length, tol)
+
+    some = Recorder(_RECORD_SCORED, lambda m, teams, rows: own((), m, rows), _rows_of(keep_epochs), log, reads=0)
+    if stages:
+        return compiled_measure("regret", init, results, some, before=bring, declared=False)
+    scored = _RECORD_SMALL if mdp.states <= SMALL else _RECORD_HERE
+    here = some._replace(record=scored, own=own_of(chased(mdp, tol)))
+
+    def own_there(*arguments: Any) -> tuple[Any, ...]:
+        return own_of(chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True))(*arguments)
+
+    return compiled_measure("regret", init, results, Recorder(_RECORD, own_there, here.rows, log, 0, False, here))
 
 
-Scoring: TypeAlias = tuple[Callable[[int], Any], Callable[[Any, Array, Array], None]]  # n -> Tracked; to a policy
-
-
-def _stationary(mdp: MDP, tol: float) -> Scoring:
-    against, room = chased(mdp, tol), scratch(mdp.states, mdp.actions, 1)
-
-    def bring(tracked: Tracked, policy: Array, wanted: Array) -> None:
-        follow(against, tracked, policy, wanted, room)
-
-    return lambda n: track(mdp, n), bring
+def _rows_of(keep_epochs: bool) -> Callable[[tuple[Any, ...]], tuple[Array, ...]]:
+    return lambda own: own[-2:] if keep_epochs else ()
 
 
 class Staged(NamedTuple):
-    """What is kept of a policy by age (`ravi.planning.stages`)."""
+    """What is kept of a policy by age (`ravi.planning.evaluation`)."""
 
     policy: PolicyOrNan  # (n, S, X, A)
     returns: Number  # its rho                (n,)
     error: Positive  # certified bound on the error of rho   (n,)
 
 
-def _staged(mdp: MDP, stages: int, tol: float) -> Scoring:
-    def begin(n: int) -> Staged:
-        return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
+def no_stages(mdp: MDP, stages: int, n: int) -> Staged:
+    """Before any policy."""
+    return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
 
-    def bring(tracked: Staged, policy: Array, wanted: Array) -> None:
-        for i in np.flatnonzero(wanted):
-            if not np.array_equal(tracked.policy[i], policy[i]):
-                tracked.policy[i] = policy[i]
-                _, tracked.returns[i : i + 1], tracked.error[i : i + 1] = staged_values(mdp, policy[i : i + 1], tol)
 
-    return begin, bring
+def rescore(mdp: MDP, tracked: Staged, policy: Array, wanted: Array, tol: float) -> None:
+    """The returns of policies by age, of the seeds that are wanted and whose policy is another one; in place."""
+    for i in np.flatnonzero(wanted):
+        if not np.array_equal(tracked.policy[i], policy[i]):
+            tracked.policy[i] = policy[i]
+            _, tracked.returns[i : i + 1], tracked.error[i : i + 1] = staged_values(mdp, policy[i : i + 1], tol)
+
+
+def _score(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
+    (tables, into, nu0, tol, patience), tracked, room = scored
+    value, dual, value_step, dual_step, before, returns, returns_error = tracked
+    following(
+        i, i + 1, tables, into, nu0, tol, patience, policy, lengths, value, dual, value_step, dual_step, before,
+        returns, returns_error, room[0], room[1], room[2], room[3], room[4], room[5],
+    )  # fmt: skip
+
+
+@compiled
+def _is_scored(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
+    """In place of `_score`, where Python has done so."""
 
 
 def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    """`record`, of one seed; a team's."""
-    against, tracked, room, charged, rows, starts, gaps = own
+    """An epoch of one seed; a team's."""
+    scored, returns, returns_error, charged, rows, starts, gaps = own
     _, _, _, _, _, lengths, firsts, _ = path
-    tables, into, nu0, tol, patience = against
-    value, dual, value_step, dual_step, before, returns, returns_error = tracked
     if opening:
-        following(
-            i, i + 1, tables, into, nu0, tol, patience, policy, lengths, value, dual, value_step, dual_step, before,
-            returns, returns_error, room[0], room[1], room[2], room[3], room[4], room[5],
-        )  # fmt: skip
+        score(scored, i, policy, lengths)
     if first():
         times, total, cursor, values, optimum, optimum_error, error, opened, base, base_error = charged
         if opening and rows > 0:
@@ -177,7 +170,7 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-following = FOLLOW_SWEEPING  # `bound` puts that of a target here
+following, score = FOLLOW_SWEEPING, _is_scored  # `bound` puts those of a target here
 
 
 @compiled
@@ -212,6 +205,7 @@ def charge(  # type: ignore[no-untyped-def]
         error[i] = base_error[i] + (optimum_error + returns_error[i]) * (last - opened[i]) + 2 * EPS * abs(total[i])
 
 
-RECORD = bound(_record, following=FOLLOW_SWEEPING)
-RECORD_HERE = bound(_record, following=FOLLOW)
-RECORD_SMALL = bound(_record, following=FOLLOW_SMALL)
+_RECORD, _RECORD_HERE, _RECORD_SMALL = (
+    bound(_record, score=bound(_score, following=one)) for one in (FOLLOW_SWEEPING, FOLLOW, FOLLOW_SMALL)
+)
+_RECORD_SCORED = bound(_record, score=_is_scored)

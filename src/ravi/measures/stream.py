@@ -1,14 +1,75 @@
-"""What was the stream of experience? Every (x_t, a_t, y_t) and reset flag; memory n T, for short runs and tests."""
+"""What happened: the rewards of the steps, the stream of experience, and the policy that is returned.
 
-from typing import Any, NamedTuple
+`rewards` is the realised sum_t r(x_t, a_t), for the record; the headline is the exact regret. `stream` is every
+(x_t, a_t, y_t) and reset flag: memory n T, for short runs and tests. `output` is pi_I with I uniform on {1, ..., T}
+(Section 2), whose expected gap is regret / T; Corollary 5.7 draws an epoch index instead, which is another expectation
+where the number of epochs is random, and the policy of a uniform epoch can be had from T_k and gap_k. I is fixed by the
+key before the run.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import each
-from ravi.core import Array, Measure, Path, Problem, Recorder
-from ravi.runtime.ranges import ActionOrNone, Flag, PlaceOrNone
+from ravi._jit.teams import each, first
+from ravi.core import MDP, Array, Measure, Problem, Recorder
+from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.measures.recording import compiled_measure
+from ravi.random import OUTPUT, uniforms
+from ravi.runtime.ranges import ActionOrNone, Fixed, Flag, PlaceOrNone, PolicyOrNan
 from ravi.runtime.walk import padding
+
+
+def rewards(mdp: MDP, steps: int, points: int) -> Measure:
+    """The curve of the rewards, and their sum."""
+    times = grid(steps, points)
+
+    def results(m: Curve) -> dict[str, Array]:
+        return {"reward": m.values, "reward_total": m.total}
+
+    recorder = Recorder(_record_rewards, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
+    return compiled_measure("rewards", lambda keys: curve(len(keys), times), results, recorder)
+
+
+@compiled
+def _record_rewards(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    if first():
+        times, total, cursor, values, table = own
+        xs, actions, _, _, _, lengths, firsts, _ = path
+        add_steps(i, i + 1, times, total, cursor, values, table, firsts, lengths, xs, actions)
+
+
+class Output(NamedTuple):
+    index: Fixed  # I            (n,)
+    policy: PolicyOrNan  # pi_I        (n, X, A), or (n, S, X, A)
+
+
+def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
+    """The policy of a uniform time."""
+    shape = ((stages,) if stages else ()) + (problem.states, problem.actions)
+
+    def init(keys: Array) -> Output:
+        index = 1 + (steps * uniforms(keys, 0, OUTPUT)).astype(np.int64)
+        return Output(index, np.full((len(keys), *shape), np.nan))
+
+    def results(m: Output) -> dict[str, Array]:
+        return {"output_index": m.index, "output_policy": m.policy}
+
+    def own(m: Output, teams: int, rows: int) -> tuple[Array, Array]:
+        return m.index, m.policy.reshape(len(m.index), -1, problem.actions)
+
+    return compiled_measure("output", init, results, Recorder(_record_output, own, reads=0), declared=not stages)
+
+
+@compiled
+def _record_output(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    index, kept = own
+    _, _, _, _, _, lengths, firsts, _ = path
+    if firsts[i] <= index[i] < firsts[i] + lengths[i]:
+        for x in each(policy.shape[1]):
+            for a in range(policy.shape[2]):
+                kept[i, x, a] = policy[i, x, a]
 
 
 class Stream(NamedTuple):
@@ -19,6 +80,7 @@ class Stream(NamedTuple):
 
 
 def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
+    """Every step."""
     beyond = padding(problem.horizon) if pad else 0
 
     def init(keys: Array) -> Stream:
@@ -26,31 +88,18 @@ def stream(problem: Problem, steps: int, *, pad: bool = False) -> Measure:
         state, action, successor = (np.full(shape, -1, np.int32) for _ in range(3))
         return Stream(state, action, successor, np.zeros(shape, np.bool_))
 
-    def record(m: Stream, state: Any, path: Path, opening: bool) -> Stream:
-        _write(0, len(m.state), *m, path.time, path.length, path.state, path.action, path.successor, path.reset)
-        return m
-
     def results(m: Stream) -> dict[str, Array]:
         return {f"stream_{name}": array for name, array in m._asdict().items()}
 
-    return Measure("stream", init, record, results, Recorder(record_stream, lambda m, teams, rows: tuple(m)))
+    return compiled_measure("stream", init, results, Recorder(_record_stream, lambda m, teams, rows: tuple(m)))
 
 
 @compiled
-def record_stream(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    """`record`, of one seed; a team's."""
+def _record_stream(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    """The steps of a seed, where they belong; a team's."""
     state, action, successor, reset = own
     xs, actions, ys, _, resets, lengths, firsts, _ = path
-    _write(i, i + 1, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets)
-
-
-@compiled
-def _write(  # type: ignore[no-untyped-def]
-    low, high, state, action, successor, reset, firsts, lengths, xs, actions, ys, resets
-):
-    """The steps of seeds low, ..., high - 1, where they belong."""
-    for i in range(low, high):
-        begin = firsts[i] - 1
-        for l in each(lengths[i]):
-            state[i, begin + l], action[i, begin + l], successor[i, begin + l] = xs[i, l], actions[i, l], ys[i, l]
-            reset[i, begin + l] = resets[i, l]
+    begin = firsts[i] - 1
+    for l in each(lengths[i]):
+        state[i, begin + l], action[i, begin + l], successor[i, begin + l] = xs[i, l], actions[i, l], ys[i, l]
+        reset[i, begin + l] = resets[i, l]

@@ -1,4 +1,4 @@
-"""What is the regret of the earlier literature? sum_t (V*(x_t) - V^{pi_t}(x_t)), along the states that are met.
+"""The regret of the earlier literature: sum_t (V*(x_t) - V^{pi_t}(x_t)), along the states of the run.
 
 The criterion of Liu and Su, of He, Zhou and Gu and of Zhou, He and Gu, on the value scale [0, H]. Section 6 of the
 paper tells why it is not the objective here: a policy that falls into a trap at once pays at most H, once. It is
@@ -14,11 +14,11 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
+from ravi.measures.recording import compiled_measure
 from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
-from ravi.planning.evaluation import _evaluate, evaluate
+from ravi.planning.evaluation import _evaluate, evaluate, staged_values
 from ravi.planning.solver import Solution
-from ravi.planning.stages import staged_values
 from ravi.runtime.ranges import Age, Number, Past, PolicyOrNan, Positive
 from ravi.runtime.walk import normalise_row, normalised
 
@@ -53,19 +53,13 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         evaluation = evaluate(mdp, normalised(policies))
         return evaluation.V[:, None], np.asarray(evaluation.error)
 
-    def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:
-        if opening:
-            m.opened[:], m.base_error[:] = path.time - 1, m.error
-            changed = (path.length > 0) & (m.policy != state.policy).reshape(len(m.policy), -1).any(1)
-            if changed.any():
-                m.policy[changed] = state.policy[changed]
-                V, error = values(m.policy[changed])
-                m.loss[changed] = solution.V - V
-                m.loss_error[changed] = solution.error + error
-        along(0, len(path.length), times, *m.regret, m.loss, m.age, path.time, path.length, path.state, path.reset)
-        last = np.minimum(path.time - 1 + path.length, steps)
-        m.error[:] = m.base_error + np.maximum(last - m.opened, 0) * m.loss_error
-        return m
+    def bring(m: Trajectory, state: Any, path: Path, opening: bool) -> None:
+        changed = (path.length > 0) & (m.policy != state.policy).reshape(len(m.policy), -1).any(1) & opening
+        if changed.any():
+            m.policy[changed] = state.policy[changed]
+            V, error = values(m.policy[changed])
+            m.loss[changed] = solution.V - V
+            m.loss_error[changed] = solution.error + error
 
     def results(m: Trajectory) -> dict[str, Array]:
         rounding = EPS * steps * np.abs(m.regret.total)  # of the sum, term by term
@@ -85,13 +79,16 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         curve, scored, sums, against, _ = own(m, teams, rows)
         return curve, scored, sums, (*against[:4], mdp.initial), np.empty((teams, 1, mdp.states, mdp.actions))
 
-    here = Recorder(RECORD_HERE, own_here) if mdp.states < LONG else None  # from there on a band is looked for
-    recorder = Recorder(RECORD, own, exact=False, here=here)  # by sweeps
-    return Measure("trajectory", init, record, results, None if stages else recorder)
+    if stages or mdp.states >= LONG:  # from there on a band is looked for
+        lost = Recorder(_RECORD_LOST, lambda m, teams, rows: ((times, *m.regret), tuple(m[:4]), tuple(m[5:]), (), ()))
+        declared = None if stages else Recorder(_RECORD, own, exact=False)
+        return compiled_measure("trajectory", init, results, lost, before=bring)._replace(recorder=declared)
+    here = Recorder(_RECORD_HERE, own_here)
+    return compiled_measure("trajectory", init, results, Recorder(_RECORD, own, exact=False, here=here))  # by sweeps
 
 
 def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    """`record`, of one seed; a team's."""
+    """An epoch of one seed; a team's."""
     curve, scored, sums, against, scratch = own
     xs, _, _, _, resets, lengths, firsts, _ = path
     times, total, cursor, values = curve
@@ -173,6 +170,11 @@ def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore
         loss_error[i] = optimum_error + error[0]
 
 
+@compiled
+def is_lost(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
+    """In place of `lose`, where Python has done so."""
+
+
 losing = lose  # `bound` puts that of a target here
 
 
@@ -192,4 +194,4 @@ def along(low, high, times, total, cursor, values, loss, age, first, length, sta
                 cursor[i] += 1
 
 
-RECORD, RECORD_HERE = bound(_record, losing=lose), bound(_record, losing=lose_here)
+_RECORD, _RECORD_HERE, _RECORD_LOST = (bound(_record, losing=one) for one in (lose, lose_here, is_lost))

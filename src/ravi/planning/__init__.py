@@ -1,4 +1,4 @@
-"""How is a known MDP planned in? The names below load their modules, and Numba with them, when they are first used."""
+"""Planning in a known MDP. The names below load their modules, and Numba with them, when they are first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""How is a linear mixture planned backwards? From stage S - 1 to stage 0, with an estimate of theta and its ellipsoid.
+"""Backward plans of a linear mixture, from stage S - 1 to stage 0, with an estimate of theta and its ellipsoid.
 
     V_S = 0,   phi_h(x, a) = sum_x' psi(x, a, x') V_{h+1}(x')
     Q_h = Pi_H[r + gamma (<theta_hat, phi_h> + beta ||phi_h||_{Lambda^{-1}})]
@@ -6,7 +6,7 @@
     V_h(x) = sum_a pi_h(a | x) Q_h(x, a)  `policy_pass`
 
 where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. With S = ceil(ln(H / eps) / ln(1 / gamma)) what lies
-beyond the stages is worth at most gamma^S H <= eps (`ravi.planning.stages.effective_horizon`).
+beyond the stages is worth at most gamma^S H <= eps (`ravi.planning.evaluation.effective_horizon`).
 
 psi is read by its non-zeros. A pair has few coordinates that are not zero, m say, so a stage costs m^2 / 2 products for
 a pair, and the entries of psi; the parts of theta_hat and Lambda^{-1} that it needs are gathered once for all stages.

@@ -1,4 +1,4 @@
-"""How far can an answer be from the truth? One sweep bounds it, rounding included.
+"""Certificates: one sweep bounds how far an answer is from the truth, rounding included.
 
 For any V let delta = T V - V, and let pi be greedy for V. Then (MacQueen 1966; Puterman 2005, Theorem 6.6.3)
 

@@ -1,4 +1,4 @@
-"""What is the Markov chain of a policy, and how are its equations solved?
+"""The Markov chain of a policy, and the solution of its equations.
 
     V = r_pi + gamma P_pi V,   nu = (1 - gamma) nu_0 + gamma P_pi^T nu
 
@@ -17,9 +17,7 @@ from ravi.core import Array
 from ravi.planning.certificates import centre
 from ravi.planning.sweeps import chain_sweep
 
-ELIMINATED = (
-    150  # states; at 150, elimination is three times faster than sweeps on a grid, three times slower where chains mix
-)
+ELIMINATED = 150  # states; at 150, it is three times faster than sweeps on a grid, three times slower where chains mix
 STRETCH = 64  # sweeps between two looks at how fast they converge
 KRYLOV_COST = 12  # one iteration of BiCGSTAB takes the time of about so many sweeps
 KRYLOV_MOST = 300  # iterations

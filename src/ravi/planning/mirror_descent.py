@@ -1,4 +1,4 @@
-"""What does RAVI-UCB do when it knows P? Mirror descent modified policy iteration, MD-MPI.
+"""Mirror descent modified policy iteration, MD-MPI: what RAVI-UCB does where it knows P.
 
 Geist, Scherrer, Pietquin 2019, "A theory of regularized Markov decision processes", Section 5. For k = 2, 3, ...
 

@@ -1,4 +1,4 @@
-"""Where does a policy spend its time? Its discounted occupancy measures, and how far off the answer can be.
+"""The discounted occupancy measures of a policy, with a bound on their error; and relative entropies of policies.
 
     nu = (1 - gamma) nu_0 + gamma P_pi^T nu,   mu(x, a) = nu(x) pi(a | x),   both of sum one
 
@@ -9,6 +9,15 @@ Rounding. Of the flow into y, a sum of n(y) terms, at most 2^-53 (n(y) + A + 4) 
 that miss the sum one by d move a flow by d. With a factor of two to spare, and `grain` as in `certificates`,
 
     error = H (||rho||_1 + sum_y 2^-52 (n(y) + A + 4) flow(y) + grain of T_pi).
+
+Relative entropies, in nats:
+
+    KL(p || q)   = sum_a p(a) log(p(a) / q(a))                           `relative_entropy`
+    H(pi || pi') = <nu^pi, KL(pi(. | x) || pi'(. | x))>                  `conditional_relative_entropy`
+
+Neighbouring policies differ by as little as eta = 1e-5, and their entropy by the square of that. So the sum is taken of
+p log(p / q) - p + q = p (t - log(1 + t)), t = q / p - 1: no term is negative, nothing cancels between actions, and for
+small t the term is summed as t^2 / 2 - t^3 / 3 + ...
 """
 
 import math
@@ -19,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Floats, an_mdp
+from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
     ELIMINATED,
@@ -163,3 +172,37 @@ def flow_sweep(chain, gamma, A, nu, following):  # type: ignore[no-untyped-def]
         norm += abs(following[x] - nu[x])
         rounding += (start[x + 1] - start[x] + A + 4) * following[x]
     return norm, EPS * rounding
+
+
+def relative_entropy(p: Array, q: Array) -> Array:
+    """KL(p || q) along the last axis; infinite where p has mass and q has none."""
+    p, q = validation.finite(p, "p"), validation.finite(q, "q")
+    validation.sums_to_one(p, "p")
+    validation.sums_to_one(q, "q")
+    return divergence(p, q)
+
+
+def divergence(p: Array, q: Array) -> Array:
+    """`relative_entropy` of arrays that are known to be distributions."""
+    some = p > 0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        t = np.where(some, (q - p) / p, 0.0)  # >= -1
+        ratio = np.where(np.abs(t) < 0.5, np.log1p(t), np.log(q) - np.log(p))  # log(q / p); -inf where q = 0
+        terms = np.where(np.abs(t) < 0.01, p * _series(t), q - p - p * ratio)
+    return np.where(some, terms, q).sum(-1)
+
+
+def _series(t: np.ndarray) -> np.ndarray:
+    """t - log(1 + t) for |t| < 0.01, and anything elsewhere."""
+    s = np.clip(t, -0.01, 0.01)
+    return s**2 * (1 / 2 - s * (1 / 3 - s * (1 / 4 - s * (1 / 5 - s * (1 / 6 - s * (1 / 7 - s * (1 / 8 - s / 9)))))))
+
+
+def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array:
+    """H(pi || pi'), of two policies or of two batches. States that pi never visits do not count."""
+    pi, pi_other = policy_table(policy, mdp), policy_table(other, mdp, "other")
+    if pi.shape != pi_other.shape:
+        raise validation.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
+    nu = occupancy(mdp, pi).nu  # (..., X)
+    apart = relative_entropy(pi, pi_other)
+    return np.multiply(nu, apart, out=np.zeros(nu.shape), where=nu > 0).sum(-1)

@@ -1,9 +1,8 @@
-"""What are V*, Q*, pi* and rho* of a known MDP, and how far off can the answer be?"""
+"""`ravi.solve`: V*, Q*, pi* and rho* of a known MDP, each with a certified bound on its error."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +10,14 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP, Array, Floats, an_mdp
 from ravi.planning.certificates import EPS, half_width, mean, tables
-from ravi.planning.sweeps import Sweep
+from ravi.planning.methods import BY_NAME, last_sweep
 from ravi.runtime.gpu import DEVICES
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
 
+METHODS = tuple(BY_NAME)
 REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
-METHODS = ("modified_policy_iteration", "policy_iteration", "value_iteration", "linear_program")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,14 +102,12 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     validation.one_of(method, METHODS, "method")
     validation.one_of(device, DEVICES, "device")
     arrays = tables(mdp)
-    sweep: Sweep
     if device == "gpu":
-        from ravi.planning.on_gpu import sweep_there
+        from ravi.planning.on_gpu import last_sweep_on_gpu
 
-        sweep = sweep_there(arrays, tol, method)
+        sweep = last_sweep_on_gpu(arrays, tol, method)
     else:
-        sweep = getattr(import_module(f"ravi.planning.{method}"), method)(arrays, tol)
-
+        sweep = last_sweep(arrays, tol, method)
     gamma, H = mdp.discount, mdp.horizon
     low, high, size = float(sweep.low), float(sweep.high), float(sweep.size)  # of Python, whatever ran the sweeps
     shift = gamma * H * (low + high) / 2  # to the middle of MacQueen's bounds

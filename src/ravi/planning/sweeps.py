@@ -1,4 +1,7 @@
-"""What is one pass over the states? Of T, for all actions, of T_pi, and of the chain that a policy makes."""
+"""Passes over the states, and the loop that repeats them until the span of a backup's move is small.
+
+A backup is a pass of T, for all actions; a sweep is a pass of T_pi, or of the chain that a policy makes.
+"""
 
 from typing import NamedTuple
 
@@ -18,6 +21,40 @@ class Sweep(NamedTuple):
     high: float  # max of T W - W
     size: float  # max |W|
     sweeps: int
+
+
+@compiled
+def no_sweeps(own, goal, found):  # type: ignore[no-untyped-def]
+    """The sweeps of a method that only backs up."""
+    return 0
+
+
+backup, sweep = no_sweeps, no_sweeps  # `ravi._jit.functions.bound` puts those of a method here
+
+
+def iterate(own, most):  # type: ignore[no-untyped-def]
+    """Back up until the span of the move is small, with sweeps of what was chosen between two backups.
+
+    The loop of every planner that iterates on values: it is bound to `backup(own)`, which gives the span of its move,
+    the goal of that span, and what is to be returned of the last backup; and to `sweep(own, goal, found)`, which
+    prepares the next backup and gives the number of its sweeps. All that they work on is in `own`, in place.
+
+    Parameters
+    ----------
+    own : what the two functions are given
+    most : backups, at most
+
+    Returns
+    -------
+    what the last backup found, the number of backups, and that of sweeps
+    """
+    backups, sweeps = 0, 0
+    while True:
+        span, goal, found = backup(own)
+        backups += 1
+        if span <= goal or backups >= most:
+            return found, backups, sweeps
+        sweeps += sweep(own, goal, found)
 
 
 @compiled
@@ -84,3 +121,21 @@ def chain_sweep(begin, end, chain, gamma, gain, W, TW):  # type: ignore[no-untyp
         low = min(low, value - W[x])
         high = max(high, value - W[x])
     return low, high
+
+
+@compiled
+def highest(row):  # type: ignore[no-untyped-def]
+    """max_a row(a)."""
+    value = row[0]
+    for b in range(1, row.shape[0]):
+        value = max(value, row[b])
+    return value
+
+
+@compiled
+def lowest(row):  # type: ignore[no-untyped-def]
+    """min_a row(a)."""
+    value = row[0]
+    for b in range(1, row.shape[0]):
+        value = min(value, row[b])
+    return value

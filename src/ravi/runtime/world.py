@@ -13,10 +13,8 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
-from ravi.measures.output import output
 from ravi.measures.regret import regret
-from ravi.measures.rewards import rewards
-from ravi.measures.stream import stream
+from ravi.measures.stream import output, rewards, stream
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.runtime import compiled as compiled_driver

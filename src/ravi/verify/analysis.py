@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ravi.core import Array
-from ravi.planning.entropy import divergence
+from ravi.planning.occupancies import divergence
 from ravi.theory import Bound, constants, generic
 from ravi.verify import lemmas
 from ravi.verify.books import Evidence, Seen, Totals

@@ -29,8 +29,8 @@ import numpy as np
 
 from ravi.core import Array, Measure, Path
 from ravi.planning.bellman import expect
-from ravi.planning.entropy import divergence
 from ravi.planning.mirror import mirror_step
+from ravi.planning.occupancies import divergence
 from ravi.random import PICK, uniform
 from ravi.runtime import tree
 from ravi.theory import doubling

@@ -16,8 +16,7 @@ from ravi.core import Array, Learner
 from ravi.learners.ravi_ucb.changing_rewards import changing, marks
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.hindsight import best_fixed
-from ravi.planning.entropy import relative_entropy
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.planning.solver import solve
 from ravi.theory import Bound
 from ravi.theory import changing_rewards as theory

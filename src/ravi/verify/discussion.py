@@ -12,11 +12,10 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.mdps.trap import trap
-from ravi.planning.entropy import relative_entropy
 from ravi.planning.evaluation import evaluate, return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.verify.books import Evidence
 from ravi.verify.claim import Registry
 from ravi.verify.scene import delta_of

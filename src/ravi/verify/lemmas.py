@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ravi.core import Array
-from ravi.planning.entropy import divergence
+from ravi.planning.occupancies import divergence
 from ravi.theory import constants
 from ravi.verify import distance, expected
 from ravi.verify.audit import optimisation

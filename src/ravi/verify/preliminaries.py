@@ -6,8 +6,8 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.planning.bellman import expect, extend, flow, marginal
-from ravi.planning.entropy import divergence
 from ravi.planning.evaluation import evaluate
+from ravi.planning.occupancies import divergence
 from ravi.theory import constants
 from ravi.verify import lemmas
 from ravi.verify.books import Evidence, Seen

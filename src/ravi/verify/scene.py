@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.core import MDP, Array, Learner, Parts, Stated, Told
-from ravi.planning.entropy import relative_entropy
-from ravi.planning.occupancies import occupancy
+from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.planning.solver import Solution
 from ravi.theory import constants, doubling, mixture, tabular
 

@@ -8,9 +8,9 @@ from ravi.core import MDP
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, occupancy, solve
 from ravi.planning.bellman import expect
-from ravi.planning.entropy import conditional_relative_entropy, relative_entropy
-from ravi.planning.linear_program import optimal_occupancy
+from ravi.planning.methods import optimal_occupancy
 from ravi.planning.mirror import mirror_step
+from ravi.planning.occupancies import conditional_relative_entropy, relative_entropy
 from ravi.validation import InputError
 from tests.helpers import dense
 from tests.planning.exact import cycle, random_mdp, random_policies

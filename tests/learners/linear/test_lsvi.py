@@ -15,8 +15,8 @@ from ravi.learners.linear.least_squares import Backups, backward, lists
 from ravi.learners.linear.lsvi_ucb import lsvi_ucb
 from ravi.learners.linear.olsvi_fh import block_length, olsvi_fh
 from ravi.learners.linear.rlsvi import gaussians, rlsvi
+from ravi.planning.evaluation import effective_horizon, staged_values
 from ravi.planning.solver import solve
-from ravi.planning.stages import effective_horizon, staged_values
 from ravi.runtime.api import resume, run
 from ravi.runtime.result import Run
 from ravi.validation import InputError

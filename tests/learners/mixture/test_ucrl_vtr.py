@@ -13,8 +13,8 @@ from ravi.estimators.gram import gram
 from ravi.learners.mixture.ucrl_vtr import ucrl_vtr
 from ravi.mdps import bandit, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain
 from ravi.planning.backward import greedy_pass, lists
+from ravi.planning.evaluation import effective_horizon, staged_values
 from ravi.planning.solver import solve
-from ravi.planning.stages import effective_horizon, staged_values
 from ravi.runtime import python as python_driver
 from ravi.runtime.api import run
 from ravi.runtime.tree import leaves

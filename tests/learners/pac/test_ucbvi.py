@@ -10,7 +10,7 @@ from ravi import ids
 from ravi.core import Until
 from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.mdps import garnet, riverswim
-from ravi.planning.predecessors import predecessors
+from ravi.planning.bellman import predecessors
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.validation import InputError

@@ -8,7 +8,7 @@ from ravi.core import MDP
 from ravi.learners.regularised.oppo import oppo
 from ravi.mdps import garnets, riverswim, riverswim_mixture
 from ravi.planning.backward import lists, policy_pass
-from ravi.planning.stages import staged_values
+from ravi.planning.evaluation import staged_values
 from ravi.runtime.api import run
 from ravi.runtime.tree import leaves
 from ravi.validation import InputError

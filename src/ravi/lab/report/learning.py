@@ -56,8 +56,7 @@ class Watched(NamedTuple):
 def watch(learner: Learner, mdp: MDP) -> Measure:
     """The measure that records the above."""
     from ravi.planning.bellman import expect
-    from ravi.planning.entropy import relative_entropy
-    from ravi.planning.occupancies import occupancy
+    from ravi.planning.occupancies import occupancy, relative_entropy
 
     parts = learner.parts
     if parts is None:

@@ -36,7 +36,7 @@ from ravi.estimators.linear import features_of, width
 from ravi.learners.linear.core import State, least_squares
 from ravi.learners.linear.least_squares import Backups, backward, lists
 from ravi.learners.options import Regression, takes
-from ravi.planning.stages import effective_horizon
+from ravi.planning.evaluation import effective_horizon
 
 
 @takes()

@@ -32,7 +32,7 @@ from ravi.estimators.gram import Gram, estimate
 from ravi.estimators.ridge import nonzeros
 from ravi.optimism.ellipsoids import NULL_SPACE, SIMPLEX, Flat, null_space, relaxed, unit_mass
 from ravi.optimism.simplex import Ball, ball, best
-from ravi.planning.rows import highest, lowest
+from ravi.planning.sweeps import highest, lowest
 
 MOST = 10_000  # backups of one plan on the simplex; a dozen is usual
 EVALUATED = 0.05  # sweeps of kept kernels go on to this part of the last move

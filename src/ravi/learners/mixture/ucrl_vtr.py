@@ -48,7 +48,7 @@ from ravi.estimators.by_age import checked, learn, radius
 from ravi.estimators.gram import Gram, estimate, gram
 from ravi.learners.options import Regression, takes
 from ravi.planning.backward import greedy_pass, lists
-from ravi.planning.stages import effective_horizon
+from ravi.planning.evaluation import effective_horizon
 from ravi.runtime.ranges import Age, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 

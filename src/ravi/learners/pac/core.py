@@ -56,8 +56,8 @@ from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
-from ravi.planning.predecessors import entries_of
-from ravi.planning.rows import highest
+from ravi.planning.bellman import entries_of
+from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Action, Policy, Value
 from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never

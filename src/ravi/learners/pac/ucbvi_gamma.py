@@ -46,7 +46,7 @@ from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot
 from ravi.optimism.sets import top_of
 from ravi.optimism.supported import is_told, known, recorded
-from ravi.planning.predecessors import predecessors
+from ravi.planning.bellman import predecessors
 from ravi.runtime.ranges import Action, Count, Place, Policy, Positive, Value, between
 from ravi.runtime.seedwise import compiled_learner
 

@@ -40,7 +40,7 @@ from ravi.learners.posterior.sparse import SHRINK
 from ravi.learners.posterior.weights import draw_weights
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, simulators
 from ravi.optimism.sets import _product
-from ravi.planning.rows import lowest
+from ravi.planning.sweeps import lowest
 from ravi.runtime.ranges import Fixed, Policy, Value
 from ravi.schedules import at_reset
 

@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from ravi._jit.functions import compiled
-from ravi.planning.rows import highest
+from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Count, LogPolicy, Positive, Probability
 
 BINS = 8  # of n: 1, 2, 3-4, ..., 65 and more

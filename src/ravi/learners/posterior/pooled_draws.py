@@ -12,7 +12,7 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi.learners.posterior.gammas import gamma_above_one
 from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS, base_of, bin_of, kinds_of, ranks_of
-from ravi.planning.rows import highest, lowest
+from ravi.planning.sweeps import highest, lowest
 from ravi.random import block
 
 

@@ -99,7 +99,7 @@ from ravi.estimators.counts import Counts, tallies
 from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, expect
 from ravi.learners.posterior.pooled_draws import draw
 from ravi.learners.posterior.sparse import scratch, solve
-from ravi.planning.rows import highest
+from ravi.planning.sweeps import highest
 from ravi.random import block
 from ravi.runtime.ranges import Count, Fixed, Policy, Value
 from ravi.schedules import reset_or_doubling

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.planning.rows import highest
+from ravi.planning.sweeps import highest
 
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached

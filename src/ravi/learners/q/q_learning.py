@@ -30,7 +30,7 @@ from ravi._jit.functions import compiled
 from ravi._jit.teams import each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.learners.q.core import NONE, best
-from ravi.planning.rows import highest
+from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Action, Count, Next, Number, PlaceOrNone, Policy, Value
 from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never

@@ -41,7 +41,7 @@ from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
-from ravi.planning.rows import highest
+from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Count, Number, PlaceOrNone, Policy, Value
 
 C2 = 4 * sqrt(2)

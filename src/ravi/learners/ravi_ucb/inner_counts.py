@@ -21,7 +21,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
 from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_plan
-from ravi.planning.mirror_columns import in_columns, in_rows, step_in_columns
+from ravi.planning.mirror import in_columns, in_rows, step_in_columns
 
 MANY = 32  # states from which on columns are faster
 LINE = 8  # numbers in a line of the cache

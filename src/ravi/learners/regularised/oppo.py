@@ -46,8 +46,8 @@ from ravi.estimators.by_age import checked, learn, radius
 from ravi.estimators.gram import Gram, estimate, gram
 from ravi.learners.options import Regression, takes
 from ravi.planning.backward import lists, policy_pass
+from ravi.planning.evaluation import effective_horizon
 from ravi.planning.mirror import mirror_step
-from ravi.planning.stages import effective_horizon
 from ravi.runtime.ranges import Age, LogPolicy, Number, Plays, Policy, Positive, Value
 from ravi.schedules import at_reset
 from ravi.theory.constants import expected_epochs

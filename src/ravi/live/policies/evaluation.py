@@ -193,8 +193,8 @@ def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] |
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
     """The value and the optimum, in the MDP's units, and bounds on their errors."""
+    from ravi.planning.evaluation import staged_values
     from ravi.planning.solver import solve
-    from ravi.planning.stages import staged_values
 
     table = _table_on(policy, mdp, absorb)  # (S, X, A)
     _, returns, errors = staged_values(mdp, table[None], TOLERANCE)

@@ -1,0 +1,62 @@
+"""Measures that are declared once: as a compiled function of one seed, which the Python driver calls for all seeds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ravi._jit.functions import bound, compiled
+from ravi._jit.teams import made
+from ravi.core import Array, Measure, Path, Recorder
+
+
+@compiled
+def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    """In place of a `record`."""
+
+
+record_seed = no_record  # `bound` puts that of a measure here
+
+
+def _record_all(own, opening, policy, path):  # type: ignore[no-untyped-def]
+    lengths = path[5]
+    for i in range(lengths.shape[0]):
+        if lengths[i] > 0:
+            record_seed(own, i, 0, opening, policy, path)
+
+
+def compiled_measure(
+    name: str, init: Callable[[Array], Any], results: Callable[[Any], dict[str, Array]], recorder: Recorder, *,
+    before: Callable[[Any, Any, Path, bool], None] | None = None, declared: bool = True,
+) -> Measure:  # fmt: skip
+    """The measure of a recorder.
+
+    Parameters
+    ----------
+    name, init, results : those of the measure
+    recorder : its function of one seed; `recorder.here` where a CPU has another one
+    before : what is computed in Python before it: of the measure's state, the learner's, the path, and whether an epoch
+        opens
+    declared : whether compiled runs may use the recorder
+
+    Returns
+    -------
+    Measure
+    """
+    scoring = recorder.here or recorder
+    loop = bound(_record_all, record_seed=scoring.record)
+    last: tuple[Any, Any] = (None, None)  # the state of the measure, and what the function is given for it
+
+    def record(m: Any, state: Any, path: Path, opening: bool) -> Any:
+        nonlocal last
+        if last[0] is not m:
+            last = m, made(scoring.own(m, 1, 1))
+        if before is not None:
+            before(m, state, path, opening)
+        loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))
+        rows = scoring.rows(last[1])
+        if opening and rows and scoring.log is not None:
+            scoring.log(m, tuple(np.where(path.length > 0, row, 0) for row in rows))
+        return m
+
+    return Measure(name, init, record, results, recorder if declared else None)
