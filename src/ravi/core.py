@@ -1,4 +1,4 @@
-"""What are the objects of this library? The MDP, what a learner is told of it, a learner and its parts, a measure.
+"""The objects of the library: the MDP, what a learner is told of it, a learner and its parts, a measure.
 
 What a learner or a measure may declare besides is in `ravi.runtime.declarations`, and can be imported from here.
 """
@@ -335,20 +335,45 @@ class Parts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A learner as one of several that differ in numbers only, which go as rows of one batch
-    (`ravi.runtime.settings`)."""
+    """A learner as one of several settings that differ in numbers only, which go as rows of one batch
+    (`ravi.runtime.settings`).
 
-    made: Learner  # itself, as it was built: one that was changed since goes alone
-    numbers: tuple[float, ...]  # what differs from row to row: of bonus and step size
-    same: tuple[Any, ...]  # what else it is made of, and `parts` do not say: problem and T
-    of: Callable[..., Learner]  # the same numbers, each one of every row (n,) -> the learner of those rows
+    Attributes
+    ----------
+    made : the learner as it was built; one that was changed since goes alone.
+    numbers : what differs from row to row, of bonus and step size.
+    same : what else it is made of, and `parts` do not say: problem and T.
+    of : the same numbers, each one of every row (n,) -> the learner of those rows.
+    """
+
+    made: Learner
+    numbers: tuple[float, ...]
+    same: tuple[Any, ...]
+    of: Callable[..., Learner]
 
 
 class Learner(NamedTuple):
-    """A learner is a tuple of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
+    """A learner is one record of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
 
-    Its policy is constant within an epoch. A learner that learns at every step brings a `walk` that learns as it goes
-    (`ravi.runtime.walk.walking`), and ends the epoch at the step after which the policy is another one.
+    The first six fields are all that a learner in NumPy needs: functions of all seeds. A compiled learner gives `init`
+    and a `Seedwise`, functions of one seed, to `ravi.runtime.seedwise.compiled_learner`, which derives plan, add, until
+    and walk. The policy is constant within an epoch. A learner that learns at every step ends the epoch at the step
+    after which the policy is another one.
+
+    Attributes
+    ----------
+    name : what results and messages call it.
+    init : keys (n,) -> State, a NamedTuple of arrays, seeds first, with a field `policy`: (n, X, A), or staged by age.
+    plan : State -> State, once per epoch; it may write into the State that it is given.
+    add : State, path -> State, as experience arrives; likewise.
+    until : State, time -> when the epoch ends (`ravi.schedules`).
+    settings : the constants that make it: a record for reports and files, which nothing else reads.
+    walk : of one that learns at every step, in place of `ravi.runtime.walk.walk` (`ravi.runtime.walk.walking`).
+    stages : S where the policy is (n, S, X, A), a stage for every age; else 0.
+    seedwise : the epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
+    rows : of those whose settings go in one batch.
+    told : what it is told besides the problem.
+    parts, sets : what it is made of, for `ravi verify` and for learners built on it.
 
     Examples
     --------
@@ -371,28 +396,28 @@ class Learner(NamedTuple):
     """
 
     name: str
-    init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy`: (n, X, A), or staged by age
-    plan: Callable[[Any], Any]  # State -> State, once per epoch; may write into the State that it is given
-    add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
+    init: Callable[[Array], Any]
+    plan: Callable[[Any], Any]
+    add: Callable[[Any, Path], Any]
     until: Schedule
-    settings: dict[str, Any]  # the constants that make it: a record for reports and files, which nothing else reads
+    settings: dict[str, Any]
     parts: Parts | None = None
-    walk: Walk | None = None  # instead of `ravi.runtime.walk.walk`
-    stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.runtime.walk.walk`
-    seedwise: Seedwise | None = None  # its epoch as compiled functions, of those that `ravi.runtime.compiled` runs
+    walk: Walk | None = None
+    stages: int = 0
+    seedwise: Seedwise | None = None
     told: Told = Told()
-    sets: Sets | None = None  # of those that plan on sets of kernels
-    rows: Rows | None = None  # of those whose settings go in one batch
+    sets: Sets | None = None
+    rows: Rows | None = None
 
-    def compiled_as(self, seedwise: Seedwise) -> Learner:
-        """This learner, whose epoch is that of `seedwise` too."""
-        return self._replace(seedwise=seedwise._replace(parts=(self.plan, self.add, self.until, self.walk)))
+    def derived_from(self, seedwise: Seedwise) -> Learner:
+        """This learner, whose plan, add, until and walk were derived from `seedwise`."""
+        return self._replace(seedwise=seedwise._replace(derived=(self.plan, self.add, self.until, self.walk)))
 
     @property
     def compiled(self) -> Seedwise | None:
-        """Its epoch as compiled functions; None where it has none, or where a part was replaced since."""
-        parts = self.plan, self.add, self.until, self.walk
-        return self.seedwise if self.seedwise is not None and self.seedwise.parts == parts else None
+        """Its epoch as compiled functions; None where it has none, or where what was derived was replaced since."""
+        functions = self.plan, self.add, self.until, self.walk
+        return self.seedwise if self.seedwise is not None and self.seedwise.derived == functions else None
 
 
 class Measure(NamedTuple):

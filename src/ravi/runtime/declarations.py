@@ -1,4 +1,4 @@
-"""What may a learner or a measure declare of itself, beyond the functions by which it runs?
+"""What a learner or a measure declares of itself, beyond the functions of all seeds by which it runs.
 
 `Stated`, `Told` and `Sets` are what `ravi verify` checks a learner by. `Seedwise` and `Recorder` are the epoch of a
 learner, and the record of a measure, as compiled functions of one seed: for a GPU, and for all epochs in one call.
@@ -54,18 +54,33 @@ class Sets(NamedTuple):
 
 class Seedwise(NamedTuple):
     """A compiled learner, but for its `init`: functions of one seed, on either target (`ravi._jit.teams`), from which
-    `ravi.runtime.seedwise` derives those of all seeds."""
+    `ravi.runtime.seedwise` derives those of all seeds.
 
-    plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
-    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: at every step
-    own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
-    reset: bool = True  # whether a reset ends an epoch
-    changes: bool = False  # whether `learn` changes what is planned, and ends the epoch where the policy is another one
-    left: Callable[[Any], Any] | None = None  # own -> the visits that are left in the epoch, which `learn` counts down
-    time: Callable[[Any], Any] | None = None  # State -> t of the next step, where `plan` asks for it   (n,)
-    keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
-    together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
-    parts: tuple[Any, ...] = ()  # plan, add, until and walk of the learner that it belongs to (`Learner.compiled_as`)
+    Attributes
+    ----------
+    plan : own, i, t -> the step that ends the epoch of seed i at the latest; t is its first step. A team runs it.
+    learn : own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends, at every step. One thread runs it.
+    own : State, number of teams (and keys (n,) where `keyed`) -> the arrays and numbers that both are given, with a
+        `ravi._jit.teams.Room` for each scratch array.
+    reset : whether a reset ends an epoch.
+    changes : whether `learn` changes what is planned, and ends the epoch where the policy is another one.
+    left : own -> the visits that are left in the epoch, which `learn` counts down.
+    time : State -> t of the next step (n,), where `plan` asks for it.
+    keyed : whether `own` needs the keys of the seeds, which the State does not keep.
+    together : whether all seeds plan and learn at once, by the learner's own plan and add, on arrays there.
+    derived : plan, add, until and walk that were derived from it.
+    """
+
+    plan: Callable[..., Any]
+    learn: Callable[..., Any]
+    own: Callable[..., tuple[Any, ...]]
+    reset: bool = True
+    changes: bool = False
+    left: Callable[[Any], Any] | None = None
+    time: Callable[[Any], Any] | None = None
+    keyed: bool = False
+    together: bool = False
+    derived: tuple[Any, ...] = ()
 
     def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:
         """What `plan` and `learn` are given."""

@@ -225,7 +225,7 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
         return learner
     form = _in_phases(phases, counted.form)
     learner = over_all_seeds(learner, form)
-    return learner._replace(plan=replace(phases, compiled=learner.plan)).compiled_as(form)
+    return learner._replace(plan=replace(phases, compiled=learner.plan)).derived_from(form)
 
 
 def _alike(base: Learner, problem: Problem) -> Learner:
