@@ -11,7 +11,7 @@ from pathlib import Path
 import ravi
 from ravi.core import MDP, Learner
 from ravi.learners.ravi_kl import ravi_kl
-from ravi.learners.ravi_ucb.doubling import doubling
+from ravi.learners.ravi_ucb.doubling import LONGEST, doubling
 from ravi.theory import doubling as phases
 
 PAGE = Path(__file__).parent.parent / "explanation" / "kl.md"
@@ -23,7 +23,8 @@ def in_phases(mdp: MDP) -> Learner:
     """Algorithm 1 with sets whose phase i is the learner for 2^(i + 1) plays, on all data."""
 
     def build(i: int) -> Learner:
-        return ravi_kl.tabular(mdp.problem, phases.end(i, FIRST), plan="mirror", delta=1 / phases.length(i, FIRST))
+        end = min(phases.end(i, FIRST), LONGEST)
+        return ravi_kl.tabular(mdp.problem, end, plan="mirror", delta=1 / phases.length(i, FIRST))
 
     return doubling("ravi-kl, mirror in phases", FIRST, build)
 

@@ -354,18 +354,33 @@ class Sets(NamedTuple):
 
 class Seedwise(NamedTuple):
     """A compiled learner, but for its `init`: functions of one seed, on either target (`ravi._jit.teams`), from which
-    `ravi.runtime.seedwise` derives those of all seeds."""
+    `ravi.runtime.seedwise` derives those of all seeds.
 
-    plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
-    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: at every step
-    own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
-    reset: bool = True  # whether a reset ends an epoch
-    changes: bool = False  # whether `learn` changes what is planned, and ends the epoch where the policy is another one
-    left: Callable[[Any], Any] | None = None  # own -> the visits that are left in the epoch, which `learn` counts down
-    time: Callable[[Any], Any] | None = None  # State -> t of the next step, where `plan` asks for it   (n,)
-    keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
-    together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
-    parts: tuple[Any, ...] = ()  # plan, add, until and walk of the learner that it belongs to (`Learner.compiled_as`)
+    Attributes
+    ----------
+    plan : own, i, t -> the step that ends the epoch of seed i at the latest; t is its first step. A team runs it.
+    learn : own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends, at every step. One thread runs it.
+    own : State, number of teams (and keys (n,) where `keyed`) -> the arrays and numbers that both are given, with a
+        `ravi._jit.teams.Room` for each scratch array.
+    reset : whether a reset ends an epoch.
+    changes : whether `learn` changes what is planned, and ends the epoch where the policy is another one.
+    left : own -> the visits that are left in the epoch, which `learn` counts down.
+    time : State -> t of the next step (n,), where `plan` asks for it.
+    keyed : whether `own` needs the keys of the seeds, which the State does not keep.
+    together : whether all seeds plan and learn at once, by the learner's own plan and add, on arrays there.
+    derived : plan, add, until and walk that were derived from it.
+    """
+
+    plan: Callable[..., Any]
+    learn: Callable[..., Any]
+    own: Callable[..., tuple[Any, ...]]
+    reset: bool = True
+    changes: bool = False
+    left: Callable[[Any], Any] | None = None
+    time: Callable[[Any], Any] | None = None
+    keyed: bool = False
+    together: bool = False
+    derived: tuple[Any, ...] = ()
 
     def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:
         """What `plan` and `learn` are given."""
@@ -400,20 +415,45 @@ class Parts(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A learner as one of several that differ in numbers only, which go as rows of one batch
-    (`ravi.runtime.settings`)."""
+    """A learner as one of several settings that differ in numbers only, which go as rows of one batch
+    (`ravi.runtime.settings`).
 
-    made: Learner  # itself, as it was built: one that was changed since goes alone
-    numbers: tuple[float, ...]  # what differs from row to row: of bonus and step size
-    same: tuple[Any, ...]  # what else it is made of, and `parts` do not say: problem and T
-    of: Callable[..., Learner]  # the same numbers, each one of every row (n,) -> the learner of those rows
+    Attributes
+    ----------
+    made : the learner as it was built; one that was changed since goes alone.
+    numbers : what differs from row to row, of bonus and step size.
+    same : what else it is made of, and `parts` do not say: problem and T.
+    of : the same numbers, each one of every row (n,) -> the learner of those rows.
+    """
+
+    made: Learner
+    numbers: tuple[float, ...]
+    same: tuple[Any, ...]
+    of: Callable[..., Learner]
 
 
 class Learner(NamedTuple):
-    """A learner is a tuple of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
+    """A learner is one record of functions: nothing to inherit, nothing hidden. `ravi.learner` makes one by its id.
 
-    Its policy is constant within an epoch. A learner that learns at every step brings a `walk` that learns as it goes
-    (`ravi.runtime.walk.walking`), and ends the epoch at the step after which the policy is another one.
+    The first six fields are all that a learner in NumPy needs: functions of all seeds. A compiled learner gives `init`
+    and a `Seedwise`, functions of one seed, to `ravi.runtime.seedwise.compiled_learner`, which derives plan, add, until
+    and walk. The policy is constant within an epoch. A learner that learns at every step ends the epoch at the step
+    after which the policy is another one.
+
+    Attributes
+    ----------
+    name : what results and messages call it.
+    init : keys (n,) -> State, a NamedTuple of arrays, seeds first, with a field `policy`: (n, X, A), or staged by age.
+    plan : State -> State, once per epoch; it may write into the State that it is given.
+    add : State, path -> State, as experience arrives; likewise.
+    until : State, time -> when the epoch ends (`ravi.schedules`).
+    settings : the constants that make it: a record for reports and files, which nothing else reads.
+    walk : of one that learns at every step, in place of `ravi.runtime.walk.walk` (`ravi.runtime.walk.walking`).
+    stages : S where the policy is (n, S, X, A), a stage for every age; else 0.
+    seedwise : the epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
+    rows : of those whose settings go in one batch.
+    told : what it is told besides the problem.
+    parts, sets : what it is made of, for `ravi verify` and for learners built on it.
 
     Examples
     --------
@@ -436,28 +476,28 @@ class Learner(NamedTuple):
     """
 
     name: str
-    init: Callable[[Array], Any]  # keys (n,) -> State, a NamedTuple with a field `policy`: (n, X, A), or staged by age
-    plan: Callable[[Any], Any]  # State -> State, once per epoch; may write into the State that it is given
-    add: Callable[[Any, Path], Any]  # State, path -> State, as experience arrives; likewise
+    init: Callable[[Array], Any]
+    plan: Callable[[Any], Any]
+    add: Callable[[Any, Path], Any]
     until: Schedule
-    settings: dict[str, Any]  # the constants that make it: a record for reports and files, which nothing else reads
+    settings: dict[str, Any]
     parts: Parts | None = None
-    walk: Walk | None = None  # instead of `ravi.runtime.walk.walk`
-    stages: int = 0  # S where the policy is (n, S, X, A), a stage for every age; see `ravi.runtime.walk.walk`
-    seedwise: Seedwise | None = None  # its epoch as compiled functions, of those that `ravi.runtime.compiled` runs
+    walk: Walk | None = None
+    stages: int = 0
+    seedwise: Seedwise | None = None
     told: Told = Told()
-    sets: Sets | None = None  # of those that plan on sets of kernels
-    rows: Rows | None = None  # of those whose settings go in one batch
+    sets: Sets | None = None
+    rows: Rows | None = None
 
-    def compiled_as(self, seedwise: Seedwise) -> Learner:
-        """This learner, whose epoch is that of `seedwise` too."""
-        return self._replace(seedwise=seedwise._replace(parts=(self.plan, self.add, self.until, self.walk)))
+    def derived_from(self, seedwise: Seedwise) -> Learner:
+        """This learner, whose plan, add, until and walk were derived from `seedwise`."""
+        return self._replace(seedwise=seedwise._replace(derived=(self.plan, self.add, self.until, self.walk)))
 
     @property
     def compiled(self) -> Seedwise | None:
-        """Its epoch as compiled functions; None where it has none, or where a part was replaced since."""
-        parts = self.plan, self.add, self.until, self.walk
-        return self.seedwise if self.seedwise is not None and self.seedwise.parts == parts else None
+        """Its epoch as compiled functions; None where it has none, or where what was derived was replaced since."""
+        functions = self.plan, self.add, self.until, self.walk
+        return self.seedwise if self.seedwise is not None and self.seedwise.derived == functions else None
 
 
 class Measure(NamedTuple):

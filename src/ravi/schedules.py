@@ -1,4 +1,4 @@
-"""When does an epoch end? Schedules: (state, time) -> Until.
+"""Schedules, which say when an epoch ends: (state, time) -> Until.
 
 at_reset       at the next reset
 never          at none: for policies that do not change

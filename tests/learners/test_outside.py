@@ -15,7 +15,7 @@ from ravi.estimators.counts import Counts
 from ravi.estimators.reset_counts import all_states
 from ravi.learners.mixture import uclk
 from ravi.learners.q import ucb_q
-from ravi.learners.ucrl import kl_ucrl, ucrl2
+from ravi.learners.ucrl import ucrl
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.optimism.sets import bernstein, kl, l1
 from ravi.runtime.api import run
@@ -51,7 +51,7 @@ def box(rewards, scale):
 
 
 def test_radii_maxima_and_extended_value_iteration_of_ucrl2():
-    d = ucrl2.radius(DATA.visits, TIME, DELTA)
+    d = ucrl.l1_radius(DATA.visits, TIME, DELTA)
     outside = [7.951275288686319, 12.572070107630815, 7.951275288686319, 7.951275288686319]
     np.testing.assert_allclose(d.ravel()[:4], outside, rtol=1e-14)
     outside = [
@@ -122,7 +122,7 @@ def test_gains_values_and_mixtures_of_scopt(span, gain, u, weight):
 
 def test_kl_maxima_where_the_outside_code_is_right_and_where_it_is_not():
     """Right where mass goes to a best state that was not seen, a closed form; else its search for nu ends at p_hat."""
-    radius = 0.1 * kl_ucrl.constant(4, 2, 1000, DELTA) / DATA.visits
+    radius = 0.1 * ucrl.constant(4, 2, 1000, DELTA) / DATA.visits
     assert radius[0, 0, 0] == pytest.approx(0.50560245622115694, rel=1e-14)
     found = maxima(backup_of(kl, FREE, *GIVEN, radius))
     outside = np.array(

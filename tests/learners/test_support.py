@@ -10,7 +10,7 @@ import ravi
 from ravi import ids
 from ravi.core import MDP, Problem
 from ravi.learners.pac.core import backups
-from ravi.learners.ucrl import kl_ucrl, ucrl2, ucrl2b
+from ravi.learners.ucrl import ucrl
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
@@ -149,7 +149,7 @@ def test_the_radius_of_ucrl2_is_weissmans_for_rows_of_B_outcomes():
         for A, t, delta in [(1, 1, 0.7), (2, 1, 0.99), (2, 10**6, 1e-6)]:
             X = min(204 * (A / delta) ** 13, 1e300)
             assert 2 * log(2**B * 20 * X * A * t**7 / delta) <= 14 * B * log(2 * A * t / delta) * (1 + 1e-12)
-        d = ucrl2.radius(visits, np.array([7]), 0.1, B)
+        d = ucrl.l1_radius(visits, np.array([7]), 0.1, B)
         np.testing.assert_allclose(d, sqrt(14 * B * log(2 * 2 * 7 / 0.1)), rtol=1e-14)
     assert 2 * log(2**2 * 20 * 205 * 0.7**-13 / 0.7) > 28 * log(2 / 0.7)
 
@@ -157,10 +157,10 @@ def test_the_radius_of_ucrl2_is_weissmans_for_rows_of_B_outcomes():
 def test_the_boxes_of_ucrl2b_fail_as_rarely_on_fewer_entries():
     X, A, B, delta = 50, 3, 4, 0.1
     visits = np.full((1, X, A), 9, np.int32)
-    factor, rest = ucrl2b.radius(visits, delta, B)
+    factor, rest = ucrl.box_radius(visits, delta, B)
     d = 3 * np.exp(-rest * 9 / 3)  # 3 ln(3 / d) / n is the constant
     np.testing.assert_allclose(factor, np.sqrt(2 * np.log(3 / d) / 9), rtol=1e-14)
-    all_states = 3 * np.exp(-ucrl2b.radius(visits, delta)[1] * 9 / 3)
+    all_states = 3 * np.exp(-ucrl.box_radius(visits, delta)[1] * 9 / 3)
     np.testing.assert_allclose(X * B * A * d, X * X * A * all_states, rtol=1e-12)
 
 
@@ -169,11 +169,11 @@ def test_the_constant_of_kl_ucrl_makes_the_deviation_of_B_entries_rare(T):
     """2 e (C ln T + m) exp(-C / m) <= delta / (X A): the paper's inequality for a row of m outcomes."""
     for X, A, delta in [(6, 2, 1 / T), (20, 3, 0.2), (1000, 4, 1e-6)]:
         for m in (2, 4, X):
-            C = kl_ucrl.constant(X, A, T, delta, m)
+            C = ucrl.constant(X, A, T, delta, m)
             failure = 2 * e * (C * log(T) + m) * exp(-C / m)
             assert failure <= delta / (X * A)
             assert 2 * e * (0.9 * C * log(T) + m) * exp(-0.9 * C / m) > delta / (X * A)
-        assert kl_ucrl.constant(X, A, T, delta, X) == kl_ucrl.constant(X, A, T, delta)
+        assert ucrl.constant(X, A, T, delta, X) == ucrl.constant(X, A, T, delta)
 
 
 def test_the_radius_of_mbie_counts_B_outcomes():
@@ -191,12 +191,12 @@ def within(name, mdp, D, delta, T):
     P, n, B = mdp.transitions, D.visits, mdp.branching
     p, played = D.moves / np.maximum(n, 1)[..., None], n > 0
     if name == "ucrl2":
-        inside = np.abs(p - P).sum(-1) <= ucrl2.radius(n, 1 + n.sum((1, 2)), delta, B)
+        inside = np.abs(p - P).sum(-1) <= ucrl.l1_radius(n, 1 + n.sum((1, 2)), delta, B)
     elif name == "kl-ucrl":
-        C = kl_ucrl.constant(mdp.states, mdp.actions, T, delta, B)
+        C = ucrl.constant(mdp.states, mdp.actions, T, delta, B)
         inside = (p * np.log(np.where(p > 0, p / np.where(P > 0, P, 1), 1))).sum(-1) <= C / np.maximum(n, 1)
     else:
-        factor, rest = (f[..., None] for f in ucrl2b.radius(n, delta, B))
+        factor, rest = (f[..., None] for f in ucrl.box_radius(n, delta, B))
         inside = (np.abs(p - P) <= factor * np.sqrt(p * (1 - p)) + rest).all(-1)
     return (inside | ~played).all((1, 2))
 

@@ -28,7 +28,7 @@ LEARNERS = {
         "runs RAVI-UCB with ridge regression, for linear mixture MDPs; the paper's Algorithm 3",
     ),
     "ravi-ucb/mixture-sampled": _here(
-        "ravi_ucb.sampled:mixture_sampled",
+        "ravi_ucb.features:mixture_sampled",
         "runs RAVI-UCB on sampled features, for mixtures with too many successors to sum over",
     ),
     "ravi-ucb+": _here(
@@ -62,7 +62,7 @@ LEARNERS = {
         "restarts RAVI-UCB+ in phases of doubling length, for linear mixtures when T is unknown",
     ),
     "ravi-ucb/linear": _here(
-        "ravi_ucb.linear:ravi_ucb_linear",
+        "ravi_ucb.features:ravi_ucb_linear",
         "runs RAVI-UCB on features of state-action pairs, for linear MDPs; proven for finite X only",
     ),
     "ravi-kl": _here(
@@ -78,24 +78,30 @@ LEARNERS = {
         "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
     ),
     "ucrl2": _here(
-        "ucrl.ucrl2", "plans optimistically over L1 confidence balls; the reference method for average reward"
+        "ucrl.ucrl:ucrl2", "plans optimistically over L1 confidence balls; the reference method for average reward"
     ),
     "ucrl2b": _here(
-        "ucrl.ucrl2b", "plans like UCRL2, over Bernstein intervals, which are narrow where variances are small"
+        "ucrl.ucrl:ucrl2b", "plans like UCRL2, over Bernstein intervals, which are narrow where variances are small"
     ),
     "kl-ucrl": _here(
-        "ucrl.kl_ucrl", "plans like UCRL2, over relative-entropy balls; the average-reward relative of RAVI-KL"
+        "ucrl.ucrl:kl_ucrl", "plans like UCRL2, over relative-entropy balls; the average-reward relative of RAVI-KL"
     ),
-    "scal": _here("ucrl.scal", "plans like UCRL2B with values of bounded span, for when a bound on the span is known"),
+    "scal": _here(
+        "ucrl.scal:scal", "plans like UCRL2B with values of bounded span, for when a bound on the span is known"
+    ),
     "scal+": _here(
-        "ucrl.scal_plus", "plans with a bonus and values of bounded span, for when a bound on the span is known"
+        "ucrl.scal:scal_plus", "plans with a bonus and values of bounded span, for when a bound on the span is known"
     ),
     "r-max": _here(
-        "pac.r_max", "gives every pair that was played fewer than m times the value H; the classical PAC method"
+        "pac.model_based:r_max",
+        "gives every pair that was played fewer than m times the value H; the classical PAC method",
     ),
-    "mbie": _here("pac.mbie", "plans the discounted MDP optimistically over L1 confidence balls; a PAC method"),
+    "mbie": _here(
+        "pac.model_based:mbie", "plans the discounted MDP optimistically over L1 confidence balls; a PAC method"
+    ),
     "mbie-eb": _here(
-        "pac.mbie_eb", "adds a bonus beta / sqrt(n) to the rewards of the estimated MDP; a simple PAC method"
+        "pac.model_based:mbie_eb",
+        "adds a bonus beta / sqrt(n) to the rewards of the estimated MDP; a simple PAC method",
     ),
     "ucbvi-gamma": _here(
         "pac.ucbvi_gamma", "makes a backup with a Bernstein bonus at every step; for regret along the trajectory"
@@ -133,12 +139,14 @@ LEARNERS = {
     "o-reps": _here(
         "contrib.o_reps", "makes mirror descent steps on occupancy measures of the estimated kernel (from memory)"
     ),
-    "uclk": _here("mixture.uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"),
+    "uclk": _here(
+        "mixture.uclk:uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"
+    ),
     "uclk+": _here(
-        "mixture.uclk_plus", "runs UCLK with samples weighted by their estimated variance, for linear mixture MDPs"
+        "mixture.uclk:uclk_plus", "runs UCLK with samples weighted by their estimated variance, for linear mixture MDPs"
     ),
     "uclk-c": _here(
-        "mixture.uclk_c", "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span"
+        "mixture.uclk:uclk_c", "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span"
     ),
     "threshold": _here(
         "mixture.known_pairs:threshold",
@@ -152,16 +160,18 @@ LEARNERS = {
         "takes mirror steps by stage on optimistic values, for linear mixtures with a finite horizon",
     ),
     "lsvi-ucb": _here(
-        "linear.lsvi_ucb", "plans by least-squares value iteration with an elliptical bonus, for linear MDPs"
+        "linear.lsvi:lsvi_ucb", "plans by least-squares value iteration with an elliptical bonus, for linear MDPs"
     ),
     "olsvi-fh": _here(
-        "linear.olsvi_fh", "runs LSVI-UCB on blocks of steps as if they were episodes, for average-reward linear MDPs"
+        "linear.lsvi:olsvi_fh",
+        "runs LSVI-UCB on blocks of steps as if they were episodes, for average-reward linear MDPs",
     ),
     "gamma-lscvi-ucb": _here(
-        "linear.gamma_lscvi_ucb", "clips least-squares values to a span, for linear MDPs with a known bound on the span"
+        "linear.lsvi:gamma_lscvi_ucb",
+        "clips least-squares values to a span, for linear MDPs with a known bound on the span",
     ),
     "rlsvi": _here(
-        "linear.rlsvi", "adds noise to least-squares weights in place of a bonus, for values linear in features"
+        "linear.lsvi:rlsvi", "adds noise to least-squares weights in place of a bonus, for values linear in features"
     ),
     "fixed-point-lsvi": _here(
         "linear.fixed_point_lsvi", "iterates optimistic least squares to a fixed point, for linear MDPs (Vial et al.)"
@@ -175,7 +185,7 @@ LEARNERS = {
         "leads to a state of maximal value where data are few, for linear MDPs (a reconstruction)",
     ),
     "certainty-equivalent": _here(
-        "pac.certainty_equivalent",
+        "pac.model_based:certainty_equivalent",
         "plays the optimal policy of the estimated MDP, in which unplayed pairs have the value H",
     ),
     "q-learning": _here(

@@ -52,7 +52,7 @@ def over_all_seeds(learner: Learner, form: Seedwise) -> Learner:
     else:
         planning = _Planning(form)
         found = learner._replace(plan=planning.plan, add=planning.add, until=planning.until, walk=None)
-    return found.compiled_as(form)
+    return found.derived_from(form)
 
 
 class _Planning:

@@ -1,4 +1,4 @@
-"""How do several settings of a learner go as one batch? Its leading axis is (setting, seed), settings first.
+"""Several settings of a learner as one batch, whose leading axis is (setting, seed), settings first.
 
 Numbers of bonus and step size (what `scale`, `step_scale`, `eta` and `beta` make) may be one of every row; a row is the
 same alone and in a batch, so every setting comes out as by itself. Learners are built one by one, each with all checks

@@ -486,7 +486,7 @@ learners = [{learners}]
 """
 MODULE = """
 from ravi import MDP, Learner
-from ravi.learners.ucrl.ucrl2 import ucrl2
+from ravi.learners.ucrl.ucrl import ucrl2
 from ravi.mdps import riverswim
 
 

@@ -10,11 +10,8 @@ from ravi import ids
 from ravi.core import MDP
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, width
-from ravi.learners.linear.gamma_lscvi_ucb import gamma_lscvi_ucb
 from ravi.learners.linear.least_squares import Backups, backward, lists
-from ravi.learners.linear.lsvi_ucb import lsvi_ucb
-from ravi.learners.linear.olsvi_fh import block_length, olsvi_fh
-from ravi.learners.linear.rlsvi import gaussians, rlsvi
+from ravi.learners.linear.lsvi import block_length, gamma_lscvi_ucb, gaussians, lsvi_ucb, olsvi_fh, rlsvi
 from ravi.planning.evaluation import effective_horizon, staged_values
 from ravi.planning.solver import solve
 from ravi.runtime.api import resume, run

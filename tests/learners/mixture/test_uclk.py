@@ -14,9 +14,7 @@ from ravi.learners.linear.fixed_point_lsvi import fixed_point_lsvi
 from ravi.learners.mixture.ellipsoid import embedding, on_flat, on_simplex, planner
 from ravi.learners.mixture.ellipsoid import rounds as rounds_of
 from ravi.learners.mixture.known_pairs import threshold, uncertainty
-from ravi.learners.mixture.uclk import radius, uclk
-from ravi.learners.mixture.uclk_c import uclk_c
-from ravi.learners.mixture.uclk_plus import uclk_plus
+from ravi.learners.mixture.uclk import radius, uclk, uclk_c, uclk_plus
 from ravi.mdps.ensemble import ensemble
 from ravi.mdps.two_cycle import two_cycle
 from ravi.optimism.ellipsoids import encloses, relaxed, unit_mass

@@ -11,7 +11,7 @@ from ravi import ids
 from ravi.core import MDP, Until
 from ravi.estimators.counts import Counts
 from ravi.learners.pac.core import backups
-from ravi.learners.pac.mbie import log_subsets
+from ravi.learners.pac.model_based import log_subsets
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.sets import l1
 from ravi.planning.solver import solve

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 import ravi
-from ravi.learners.posterior.weights import draw_weights
+from ravi.learners.posterior.mixture import draw_weights
 from ravi.optimism.likelihood import Likelihood, likeliest, simulators
 
 

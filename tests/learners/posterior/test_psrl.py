@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from ravi import ids
-from ravi.learners.posterior.gammas import gamma, log_gamma
+from ravi.learners.posterior.draws import gamma, log_gamma
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
 from ravi.validation import InputError

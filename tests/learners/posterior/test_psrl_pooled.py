@@ -7,7 +7,7 @@ from scipy.stats import t
 import ravi
 from ravi import ids
 from ravi.core import Path
-from ravi.learners.posterior import pooled_draws
+from ravi.learners.posterior import pooled as pooled_draws
 from ravi.learners.posterior.pooled import BINS, KINDS, WEIGHTS
 from ravi.learners.posterior.psrl_pooled import SCALE
 from ravi.learners.posterior.sparse import scratch

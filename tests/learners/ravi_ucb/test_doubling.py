@@ -5,7 +5,10 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
+from ravi.learners.ravi_kl import ravi_kl
 from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.doubling import LONGEST
+from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
 from ravi.learners.ravi_ucb.doubling import tabular as doubling
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
@@ -142,3 +145,19 @@ def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
 def test_what_cannot_be_is_refused(option, message):
     with pytest.raises(InputError, match=message):
         run(f"ravi-ucb/doubling,{option}", "riverswim/4", 10)
+
+
+def test_sets_go_in_phases_too():
+    """In the first phase it is the learner that knows T."""
+    problem, T = riverswim(4, 0.8).problem, 200
+
+    def build(first):
+        def phase(i):
+            end, delta = min(theory.end(i, first), LONGEST), 1 / theory.length(i, first)
+            return ravi_kl.tabular(problem, end, plan="mirror", inner=2, delta=delta)
+
+        return doubling_of("of sets", first, phase)
+
+    untold, known = (run(one, riverswim(4, 0.8), T, 2) for one in (build(T), build(T).plan.learner(0)))
+    assert untold.regret.tobytes() == known.regret.tobytes()
+    assert run(build(10), riverswim(4, 0.8), T, 2).state.phase.tolist() == [theory.phases(T, 10) - 1] * 2

@@ -7,7 +7,7 @@ import pytest
 
 from ravi import ids
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.linear import ravi_ucb_linear
+from ravi.learners.ravi_ucb.features import ravi_ucb_linear
 from ravi.mdps import linear, riverswim
 from ravi.runtime.api import run
 from tests.helpers import dense, spy

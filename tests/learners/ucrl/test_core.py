@@ -9,12 +9,8 @@ from scipy.stats import binom
 from ravi import ids
 from ravi.core import MDP
 from ravi.estimators.counts import Counts
-from ravi.learners.ucrl.kl_ucrl import constant, kl_ucrl
 from ravi.learners.ucrl.scal import scal
-from ravi.learners.ucrl.ucrl2 import radius as l1_radius
-from ravi.learners.ucrl.ucrl2 import ucrl2
-from ravi.learners.ucrl.ucrl2b import radius as box_radius
-from ravi.learners.ucrl.ucrl2b import ucrl2b
+from ravi.learners.ucrl.ucrl import box_radius, constant, kl_ucrl, l1_radius, ucrl2, ucrl2b
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.validation import InputError

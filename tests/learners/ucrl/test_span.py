@@ -8,9 +8,8 @@ from scipy.stats import binom
 
 from ravi import ids
 from ravi.estimators.counts import Counts
-from ravi.learners.ucrl.scal import scal
-from ravi.learners.ucrl.scal_plus import scal_plus, width
-from ravi.learners.ucrl.ucrl2b import ucrl2b
+from ravi.learners.ucrl.scal import scal, scal_plus, width
+from ravi.learners.ucrl.ucrl import ucrl2b
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.validation import InputError

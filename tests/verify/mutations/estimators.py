@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from ravi.estimators import sampled, variance
-from ravi.learners.ravi_ucb import linear as ravi_ucb_linear
+from ravi.learners.ravi_ucb import features as mixture_sampled
+from ravi.learners.ravi_ucb import features as ravi_ucb_linear
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb import sampled as mixture_sampled
 from ravi.theory import mixture
 from ravi.verify import KINDS
 from tests.verify import mutations

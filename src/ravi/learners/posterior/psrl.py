@@ -25,7 +25,7 @@ Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1. There is no conf
 by the regret on the suite `lead` (docs/explanation/lead.md).
 Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior; with support=on O~(H sqrt(B X A T)), under that one, B
 the states of the largest support. The proof compares P and P_k, which have one law given the data, through the sets of
-UCRL2; a prior on the support lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl2`). An epoch
+UCRL2; a prior on the support lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl`). An epoch
 that ends at a doubling adds at most 2 H, and there are at most X A log2(2 T / X A) of them.
 Composition: counts from 0 x posterior draw x modified policy iteration x at resets and doublings, or either.
 Cost: O(1) per step. Per plan a gamma variate for every successor met of a pair, or in its support, and some twenty

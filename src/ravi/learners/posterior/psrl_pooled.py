@@ -96,8 +96,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies
-from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, expect
-from ravi.learners.posterior.pooled_draws import draw
+from ravi.learners.posterior.pooled import ALIKE, BINS, KINDS, WEIGHTS, Earned, Novelty, Usual, count, draw, expect
 from ravi.learners.posterior.sparse import scratch, solve
 from ravi.planning.sweeps import highest
 from ravi.random import block

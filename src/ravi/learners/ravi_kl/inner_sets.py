@@ -12,7 +12,7 @@ import numpy as np
 
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, sync, team, team_max
-from ravi.core import Problem
+from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_plan
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
@@ -22,10 +22,15 @@ from ravi.optimism.sets import top_of
 class OfSets(NamedTuple):
     """The radii, scale (level + ln p_hat(y^n) / KT(y^n)), and where kernels are."""
 
-    level: float  # ln(X A / delta)
+    level: Array  # ln(X A / delta), of each seed (n,), or of all (1,)
     symbols: int
     scale: float
     support: bool  # whether kernels are on the support only
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """What is another number in every phase."""
+        return ("level",)
 
     def form(self, problem: Problem, inner: int) -> Form:
         return ON_SETS
@@ -55,9 +60,10 @@ def _balls(own, i):  # type: ignore[no-untyped-def]
     """The sets of a seed, as long as its counts stand still; a team's."""
     successors, sets, room, k = own.fixed[0], own.constants, own.room, team()
     size, to, p, radius, dual = room.size[k], room.to[k], room.p[k], room.radius[k], room.dual[k]
+    level = sets.level[i if sets.level.shape[0] > 1 else 0]
     for j in each(size.shape[0]):
         n = own.visits[i, j] - 1
-        rho = sets.scale * (sets.level + redundancy(own.moves[i, j], n, sets.symbols))
+        rho = sets.scale * (level + redundancy(own.moves[i, j], n, sets.symbols))
         size[j] = seen(successors[j], own.moves[i, j], n, rho, to[j], p[j])
         radius[j], dual[j] = rho / max(n, 1), np.nan
 
@@ -104,4 +110,9 @@ def _largest(successors, support, K, to, p, d, v, top, y):  # type: ignore[no-un
     return U - shortfall(K, to, p, d, v, U, np.nan, y)[0] if K > 0 else U
 
 
-ON_SETS = Form(bound(inner_plan, prepare=_balls, back_up=_backed_up), _scratch)
+@compiled
+def _put(own, i, numbers):  # type: ignore[no-untyped-def]
+    own.eta[i], own.constants.level[i] = numbers[0], numbers[1]
+
+
+ON_SETS = Form(bound(inner_plan, prepare=_balls, back_up=_backed_up), _scratch, _put)

@@ -179,7 +179,7 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         return (high - low) / 2
 
     estimator = counts(problem)._replace(expect=expect, width=width)
-    sets = OfSets(level, symbols, scale, told)
+    sets = OfSets(np.array([level]), symbols, scale, told)
     on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
     learner = ravi_ucb_plus.generic(
         problem,

@@ -31,7 +31,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi._jit.functions import compiled
+from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, over_seeds, sync
 from ravi._jit.teams import first as first_thread
 from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
@@ -39,7 +39,6 @@ from ravi.learners.options import ALL, Builder, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Form, counted_by, seed_learn
-from ravi.learners.ravi_ucb.inner_counts import COLUMNS, ROWS
 from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Range, Value
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.schedules import at_reset
@@ -156,39 +155,28 @@ def _of_phase(low, high, phase, numbers, rows):  # type: ignore[no-untyped-def]
 
 
 class InPhases(NamedTuple):
-    """What the plans and `_learn` are given."""
+    """The buffers of `_plan` and `_learn`."""
 
-    counted: Any  # of `ravi.learners.ravi_ucb.inner`; eta, radius and scale of each seed are those of its phase   (n,)
+    counted: Any  # of `ravi.learners.ravi_ucb.inner`; eta and the varied constants of a seed are those of its phase
     phase: Array  # (n,)
     first: int  # l
     fresh: Any
-    numbers: Array  # eta, radius and scale by phase   (phases, 3)
+    numbers: Array  # eta and the varied constants by phase   (phases, k)
 
 
-@compiled
-def _opened(own, i):  # type: ignore[no-untyped-def]
-    """The constants of a seed are those of its phase; a team's."""
-    counted = own.counted
+put: Any = sync  # `bound` puts those of the form here
+plan_phase: Any = sync
+
+
+def _plan(own, i, t):  # type: ignore[no-untyped-def]
+    """An epoch of one seed; a team's."""
+    counted, numbers = own.counted, own.numbers
     V, Q, _, log_policy, policy, _, _ = counted.iterates
     _begin(i, i + 1, own.first, counted.time, own.phase, own.fresh, (V, Q, log_policy, policy))
-    _of_phase(i, i + 1, own.phase, own.numbers, (counted.eta, counted.constants.radius, counted.constants.scale))
-
-
-plan_in_rows, plan_in_columns = ROWS.plan, COLUMNS.plan
-
-
-@compiled
-def _plan_in_rows(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of one seed; a team's."""
-    _opened(own, i)
-    return plan_in_rows(own.counted, i, t)
-
-
-@compiled
-def _plan_in_columns(own, i, t):  # type: ignore[no-untyped-def]
-    """An epoch of one seed; a team's."""
-    _opened(own, i)
-    return plan_in_columns(own.counted, i, t)
+    if first_thread():
+        put(counted, i, numbers[min(own.phase[i], numbers.shape[0] - 1)])
+    sync()
+    return plan_phase(counted, i, t)
 
 
 @compiled
@@ -200,14 +188,14 @@ def _in_phases(phases: Phases, form: Form) -> Seedwise:
     """The epoch of one seed, where every phase is made of counts."""
 
     def own(s: State, teams: int) -> InPhases:
-        of = [counted_by(phases.learner(i)) for i in range(theory.phases(LONGEST, phases.first))]
-        numbers = [(one.eta[0], one.constants.radius[0], one.constants.scale[0]) for one in of if one]
-        assert of[0] is not None
-        counted, room = of[0](s, teams), Room((len(s.phase),))
-        counted = counted._replace(eta=room, constants=counted.constants._replace(radius=room, scale=room))
+        of = [one for i in range(theory.phases(LONGEST, phases.first)) if (one := counted_by(phases.learner(i)))]
+        varied, room = of[0].constants.varied, Room((len(s.phase),))
+        numbers = [[one.eta[0], *(getattr(one.constants, name)[0] for name in varied)] for one in of]
+        counted = of[0](s, teams)
+        counted = counted._replace(eta=room, constants=counted.constants._replace(**dict.fromkeys(varied, room)))
         return InPhases(counted, s.phase, phases.first, phases.fresh, np.array(numbers))
 
-    return Seedwise(_plan_in_columns if form is COLUMNS else _plan_in_rows, _learn, own, time=lambda s: s.time)
+    return Seedwise(bound(_plan, plan_phase=form.plan, put=form.put), _learn, own, time=lambda s: s.time)
 
 
 def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
@@ -225,7 +213,7 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
         return learner
     form = _in_phases(phases, counted.form)
     learner = over_all_seeds(learner, form)
-    return learner._replace(plan=replace(phases, compiled=learner.plan)).compiled_as(form)
+    return learner._replace(plan=replace(phases, compiled=learner.plan)).derived_from(form)
 
 
 def _alike(base: Learner, problem: Problem) -> Learner:

@@ -30,6 +30,7 @@ class Form(NamedTuple):
 
     plan: Callable[..., Any]  # `inner_plan`, with functions bound to it
     scratch: Callable[[Problem, int], Any]  # of so many teams
+    put: Callable[..., Any]  # own, i, numbers (k,): eta and the `varied` constants of seed i; one thread's
 
 
 @compiled

@@ -37,6 +37,11 @@ class OfCounts(NamedTuple):
     clip: bool
     discount: float  # what the bonus is multiplied by: gamma, or 1
 
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """What is another number in every phase."""
+        return ("radius", "scale")
+
     def form(self, problem: Problem, inner: int) -> Form:
         """In rows, or in columns where there are several backups and many states."""
         return COLUMNS if inner > 1 and problem.states >= MANY else ROWS
@@ -148,7 +153,12 @@ def _scratch_of_rows(problem: Problem, teams: int) -> InRows:
     return InRows(Room((teams, problem.states * problem.actions)), Room((teams, problem.states)))
 
 
-ROWS = Form(bound(inner_plan, prepare=_factors, back_up=_backed_up), _scratch_of_rows)
+@compiled
+def _put(own, i, numbers):  # type: ignore[no-untyped-def]
+    own.eta[i], own.constants.radius[i], own.constants.scale[i] = numbers[0], numbers[1], numbers[2]
+
+
+ROWS = Form(bound(inner_plan, prepare=_factors, back_up=_backed_up), _scratch_of_rows, _put)
 
 
 # On arrays with actions first.
@@ -289,5 +299,5 @@ COLUMNS = Form(
         inner_plan, prepare=_into_columns, back_up=_backed_up_in_columns, step=_by_columns, put_aside=_put_aside,
         finish=_out_of_columns,
     ),
-    _scratch_of_columns,
+    _scratch_of_columns, _put,
 )  # fmt: skip
