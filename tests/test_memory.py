@@ -13,7 +13,7 @@ from ravi.core import MDP
 from ravi.live.grid import _told_apart
 from ravi.mdps import MDPS
 from ravi.mdps.changing_rewards import changing, tides
-from ravi.mdps.sampled import sampled
+from ravi.mdps.simulators import sampled
 from ravi.runtime import memory
 from ravi.runtime.memory import TooLarge
 from ravi.validation import InputError
