@@ -14,7 +14,7 @@ from ravi.live.grid import _told_apart
 from ravi.machine import _of_limit, free_memory, readable_size
 from ravi.mdps import MDPS
 from ravi.mdps.changing_rewards import changing, tides
-from ravi.mdps.sampled import sampled
+from ravi.mdps.simulators import sampled
 from ravi.validation import InputError, TooLarge, require_memory
 
 FREE = 20e9

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "core": ("MDP", "Problem", "Learner", "Estimator", "Measure"),
     "ids": ("mdp", "learner"),
-    "mdps.ensemble": ("ensemble",),
+    "mdps.mixtures": ("ensemble",),
     "planning.solver": ("solve",),
     "planning.evaluation": ("evaluate", "return_of"),
     "planning.occupancies": ("occupancy",),
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
     from ravi.mdps import from_gymnasium as gymnasium
-    from ravi.mdps.ensemble import ensemble
+    from ravi.mdps.mixtures import ensemble
     from ravi.planning.evaluation import evaluate, return_of
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ravi.mdps import garnet
-from ravi.mdps.draws import uniforms
-from ravi.mdps.garnet import distinct
+from ravi.mdps.building import uniforms
+from ravi.mdps.mixtures import distinct
 from tests.mdps.oracle import dense
 
 FIELDS = ("rewards", "successors", "transitions", "initial")
@@ -45,7 +45,7 @@ def test_every_pair_has_exactly_b_distinct_successors(states, branching):
 def test_both_forms_of_floyds_method_choose_the_same(monkeypatch):
     u = uniforms(3)(50, 20)
     compared = distinct(u, 30)
-    module = sys.modules["ravi.mdps.garnet"]  # the attribute of that name is the builder
+    module = sys.modules["ravi.mdps.mixtures"]  # the attribute of that name is the builder
     monkeypatch.setattr(module, "COMPARED", 0)
     monkeypatch.setattr(module, "TABLE", 200)  # six rows at a time
     np.testing.assert_array_equal(distinct(u, 30), compared)

@@ -187,9 +187,9 @@ def test_simulators_disagree_on_what_is_best(name):
     assert min(rho(mdp, policy) for policy in alone) < 0.9 * optimum(mdp).rho
 
 
-@pytest.mark.parametrize("name", DISAGREE)
+@pytest.mark.parametrize("name", ["small", "chains", "grids"])
 def test_the_examples_of_mixtures_that_disagree_are_what_they_say(name):
-    found = doctest.testmod(importlib.import_module(f"ravi.mdps.{name.replace('-', '_')}"))
+    found = doctest.testmod(importlib.import_module(f"ravi.mdps.{name}"))
     assert (found.attempted > 0, found.failed) == (True, 0)
 
 

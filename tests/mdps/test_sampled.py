@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.mdps.sampled import sampled
+from ravi.mdps.simulators import sampled
 from ravi.validation import InputError
 
 CHANCES = np.random.default_rng(0).dirichlet(np.ones(4), (4, 2))  # (X, A, X)

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, minimize
 
 from ravi import ids
 from ravi.core import MDP
-from ravi.mdps.ensemble import ensemble
+from ravi.mdps.mixtures import ensemble
 from ravi.optimism.ellipsoids import chosen, kernels, null_space, relaxed, unit_mass
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.validation import InputError

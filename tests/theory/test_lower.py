@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.mdps.ring import ring
+from ravi.mdps.small import ring
 from ravi.planning.evaluation import return_of
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve

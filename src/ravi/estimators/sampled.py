@@ -49,7 +49,7 @@ from ravi._jit.functions import compiled
 from ravi._jit.teams import beside, first, over_seeds
 from ravi.core import Array, Data, Estimator, Path, Problem
 from ravi.estimators.ridge import Regression, ridge
-from ravi.mdps.draws import uniforms
+from ravi.mdps.building import uniforms
 from ravi.runtime.ranges import Number, Positive
 
 

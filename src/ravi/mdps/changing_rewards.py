@@ -1,4 +1,4 @@
-"""What is a world whose rewards change? One kernel, and tables of rewards that take turns, given beforehand.
+"""Worlds whose rewards change: one kernel, and tables of rewards that take turns, given beforehand.
 
 With tables r_1, ..., r_J and blocks of length b, table 1 + ((i - 1) // b) mod J is in force at step i, or in epoch i
 (`clock`): an adversary who has chosen everything in advance. A learner sees the table in force after the epoch, whole
@@ -12,7 +12,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, an_mdp
-from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
+from ravi.mdps.chains import LEFT, RIGHT, riverswim
 from ravi.validation import require_memory
 
 CLOCKS = ("plays", "epochs")

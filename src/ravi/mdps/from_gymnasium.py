@@ -1,4 +1,4 @@
-"""Which MDP is a Gymnasium environment? (`make`, which environment an MDP is, is in `ravi.mdps.to_gymnasium`.)
+"""The MDP of a Gymnasium environment. (`make`, the environment of an MDP, is in `ravi.mdps.environments`.)
 
 An environment that ships its table, `P[s][a] = [(probability, successor, reward, terminated), ...]`, is read exactly:
 
@@ -22,10 +22,10 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
+from ravi.mdps.building import named
 from ravi.mdps.environments import imported, inner_of, name_of, opened, options_of, value_of
-from ravi.mdps.names import named
+from ravi.mdps.environments import make as make
 from ravi.mdps.tables import table_of
-from ravi.mdps.to_gymnasium import make as make
 from ravi.validation import InputError, require_memory
 
 TERMINATIONS = ("absorb", "restart")

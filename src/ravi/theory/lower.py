@@ -1,4 +1,4 @@
-"""How small can the regret be at best? A lower bound for every learner, on the rings of `ravi.mdps.ring`.
+"""How small can the regret be at best? A lower bound for every learner, on the rings of `ravi.mdps.small`.
 
 Theorem 5 of docs/explanation/kl.md has the proof. It holds for every learner, also one that changes its policy at any
 time, that knows all of the MDP but which action is best in each gadget.
@@ -35,7 +35,7 @@ def ring(horizon: float, gadgets: int, actions: int, steps: int) -> Lower:
 
     Returns
     -------
-    Lower : the gap to build `ravi.mdps.ring` with, and the bound.
+    Lower : the gap to build `ravi.mdps.small` with, and the bound.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 
 from ravi.core import Array
-from ravi.mdps.trap import trap
+from ravi.mdps.small import trap
 from ravi.planning.evaluation import evaluate, return_of
 from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates

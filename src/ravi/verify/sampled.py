@@ -16,7 +16,7 @@ import numpy as np
 
 from ravi.core import MDP, Array, Path
 from ravi.estimators.sampled import deviation, draw
-from ravi.mdps.draws import uniforms
+from ravi.mdps.building import uniforms
 from ravi.theory import sampled as theory
 from ravi.verify import lemmas
 from ravi.verify.books import Audit, Evidence, Keeper, Seen

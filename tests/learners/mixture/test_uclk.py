@@ -15,8 +15,8 @@ from ravi.learners.mixture.ellipsoid import embedding, on_flat, on_simplex, plan
 from ravi.learners.mixture.ellipsoid import rounds as rounds_of
 from ravi.learners.mixture.known_pairs import threshold, uncertainty
 from ravi.learners.mixture.uclk import radius, uclk, uclk_c, uclk_plus
-from ravi.mdps.ensemble import ensemble
-from ravi.mdps.two_cycle import two_cycle
+from ravi.mdps.mixtures import ensemble
+from ravi.mdps.small import two_cycle
 from ravi.optimism.ellipsoids import encloses, relaxed, unit_mass
 from ravi.optimism.simplex import ball, maximum
 from ravi.planning.bellman import backup
