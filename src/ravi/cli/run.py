@@ -234,7 +234,7 @@ def verify(
     if html_file is not None:
         archive.write_text_file(html_file, reports[0].html())
     if figure is not None:
-        from ravi.lab.report.ladder import ladder_figure
+        from ravi.lab.report.curves import ladder_figure
 
         ladder_figure(reports[0].ladder, str(figure))
     statuses = {report.status for report in reports}

@@ -1,4 +1,4 @@
-"""How far is a folder of results? What it holds, read as it arrives while others write into it: it only reads.
+"""The progress of a folder of results, read as runs arrive while others write into it; nothing is written.
 
 Parts are read once, as they come. What is known of a learner is the mean regret of the runs that are there, which may
 still move: seeds that take long come last.

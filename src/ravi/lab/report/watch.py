@@ -1,4 +1,4 @@
-"""How is a folder of results watched? A live view on a terminal, or lines as runs arrive.
+"""The live view of a folder of results: frames on a terminal, or lines as runs arrive.
 
 ravi.lab.report.watch.watch("results")              # until all is done, or Ctrl-C
 ravi.lab.report.watch.watch("results", once=True)   # one frame, as plain text
@@ -141,7 +141,7 @@ def frame(view: View, height: int | None = None, width: int = WIDTH) -> Renderab
 def _learners(view: View, height: int | None, width: int) -> RenderableType:
     from rich.table import Table
 
-    from ravi.lab.report.rendering import estimate_and_interval
+    from ravi.lab.report.numbers import estimate_and_interval
 
     room = len(view.lines) if height is None else max(3, height - OTHER_LINES)
     shown = fitting(view.lines, room)
