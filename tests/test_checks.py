@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ravi import mdp, validation
-from ravi.runtime import problems
-from ravi.validation import InputError
+from ravi.validation import InputError, policy_table
 
 PROBLEM = mdp("riverswim/3,discount=0.9").problem
 
@@ -93,9 +92,9 @@ def test_rows_are_distributions_to_the_tolerance_and_no_further():
     with pytest.raises(InputError, match=r"p\[0, 1\] is -0.5, a negative probability"):
         validation.sums_to_one(np.array([[1.5, -0.5]]), "p")
     with pytest.raises(InputError, match=r"policy has shape \(3, 3\), not \(X, A\) = \(3, 2\)"):
-        problems.policy(np.full((3, 3), 1 / 3), PROBLEM)
+        policy_table(np.full((3, 3), 1 / 3), PROBLEM)
     with pytest.raises(InputError, match=r"policy\[2, 0\] is 0; every action needs"):
-        problems.policy([[0.5, 0.5], [0.5, 0.5], [0, 1]], PROBLEM, interior=True)
+        policy_table([[0.5, 0.5], [0.5, 0.5], [0, 1]], PROBLEM, interior=True)
 
 
 def test_a_start_is_a_state_or_a_distribution():

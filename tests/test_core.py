@@ -7,8 +7,7 @@ import pytest
 
 from ravi.core import MDP, Problem
 from ravi.mdps import bandit, riverswim, two_cycle
-from ravi.runtime import problems
-from ravi.validation import InputError
+from ravi.validation import ENUMERATED, InputError, feature_bound
 
 NAN, INF = float("nan"), float("inf")
 
@@ -168,9 +167,9 @@ def test_the_feature_bound_holds_and_is_exact_for_few_successors(B):
     vertices = (np.arange(2**B)[:, None] >> np.arange(B) & 1).astype(float)
     for features in (rng.normal(size=(2, 2, B, 3)), rng.random((2, 2, B, 3)), -rng.random((2, 2, B, 3))):
         largest = np.linalg.norm(np.einsum("vb,xabd->vxad", vertices, features), axis=-1).max()
-        bound = problems.feature_bound(features)
+        bound = feature_bound(features)
         assert bound >= largest * (1 - 1e-12)
-        if B <= problems.ENUMERATED or (features > 0).all() or (features < 0).all():
+        if B <= ENUMERATED or (features > 0).all() or (features < 0).all():
             assert bound == pytest.approx(largest, rel=1e-12)
         with pytest.raises(InputError, match="feature_bound is"):
-            problems.feature_bound(features, largest * 0.95)
+            feature_bound(features, largest * 0.95)

@@ -8,15 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 import ravi
-from ravi import validation
+from ravi import machine, validation
 from ravi.core import MDP
 from ravi.live.grid import _told_apart
+from ravi.machine import _of_limit, free_memory, readable_size
 from ravi.mdps import MDPS
 from ravi.mdps.changing_rewards import changing, tides
 from ravi.mdps.sampled import sampled
-from ravi.runtime import memory
-from ravi.runtime.memory import TooLarge
-from ravi.validation import InputError
+from ravi.validation import InputError, TooLarge, require_memory
 
 FREE = 20e9
 
@@ -24,7 +23,7 @@ FREE = 20e9
 @pytest.fixture
 def room(monkeypatch):
     """20 GB are free, whatever the machine has; and nobody takes any of it."""
-    monkeypatch.setattr(memory, "free", lambda: int(FREE))
+    monkeypatch.setattr(machine, "free_memory", lambda: int(FREE))
     tracemalloc.start()
     yield
     peak = tracemalloc.get_traced_memory()[1]
@@ -75,7 +74,7 @@ def test_every_family_whose_size_is_a_number_is_refused():
 
 @pytest.mark.parametrize("text", ["riverswim/1e10", "terrain/1e6", "deep-sea/1e6", "ring/2e9", "garnet/3e9,1,1"])
 def test_states_are_32_bit(text, monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: None)
+    monkeypatch.setattr(machine, "free_memory", lambda: None)
     with pytest.raises(InputError, match="states, and 2147483647 are the most: lower"):
         ravi.mdp(text)
 
@@ -90,7 +89,7 @@ def test_states_are_32_bit(text, monkeypatch):
 def test_the_reckoning_is_about_what_is_taken(text, monkeypatch):
     """Of tables of megabytes: between half and three times the peak."""
     reckoned = []
-    monkeypatch.setattr(memory, "needed", lambda size, what, lower: reckoned.append(size))
+    monkeypatch.setattr(validation, "require_memory", lambda size, what, lower: reckoned.append(size))
     tracemalloc.start()
     ravi.mdp(text)
     peak = tracemalloc.get_traced_memory()[1]
@@ -102,7 +101,7 @@ def test_copies_of_what_is_given_are_reckoned(room, monkeypatch):
     many = np.broadcast_to(0.5, (10**6, 10**6))
     with pytest.raises(TooLarge, match=r"rewards of shape \(1000000, 1000000\) would need 40 TB"):
         MDP(rewards=many, successors=[[[0]]], transitions=[[[1]]], initial=0, discount=0.9)
-    monkeypatch.setattr(memory, "free", lambda: 17 * 10**6)
+    monkeypatch.setattr(machine, "free_memory", lambda: 17 * 10**6)
     one, all_ = np.zeros((100, 1)), np.broadcast_to(np.arange(100, dtype=np.int32), (100, 1, 100))
     psi = np.broadcast_to(0.0, (100, 1, 100, 100))
     with pytest.raises(TooLarge, match=r"a copy of the tables of mdp would need 20.2 MB"):
@@ -196,7 +195,7 @@ RUNS = {
 @pytest.mark.parametrize("what", RUNS)
 def test_a_run_is_reckoned_before_it_begins(what, monkeypatch):
     given, message = RUNS[what]
-    monkeypatch.setattr(memory, "free", lambda: 10**9)
+    monkeypatch.setattr(machine, "free_memory", lambda: 10**9)
     with pytest.raises(TooLarge, match=message):
         ravi.run(**{"learner": "uniform", "mdp": "riverswim/6", "steps": 1000} | given)
 
@@ -205,7 +204,7 @@ def test_what_a_learner_keeps_is_reckoned_from_one_seed(monkeypatch):
     """d^2 numbers for each seed, which only the learner knows of."""
     mdp = ravi.mdp("ensemble/1000,2,2,1")
     learner = ravi.learner("ravi-ucb/mixture", mdp, 100)
-    monkeypatch.setattr(memory, "free", lambda: 10**9)
+    monkeypatch.setattr(machine, "free_memory", lambda: 10**9)
     begun = []
     counting = learner._replace(init=lambda keys: begun.append(len(keys)) or learner.init(keys))
     with pytest.raises(TooLarge, match="ravi-ucb/mixture on ensemble/1000,2,2,1 under 100 seeds would need"):
@@ -225,8 +224,8 @@ def test_memory_that_runs_out_unreckoned_is_told(monkeypatch):
 
 
 def test_a_log_of_epochs_that_outgrows_memory_is_told(monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: 10**5)
-    monkeypatch.setattr(memory, "SMALL", 10**5)
+    monkeypatch.setattr(machine, "free_memory", lambda: 10**5)
+    monkeypatch.setattr(validation, "SMALL", 10**5)
     with pytest.raises(TooLarge, match=r"a log of .* epochs of 8 seeds would need .*: lower seeds, or keep no epochs"):
         ravi.run("ravi-ucb", "riverswim/4,discount=0.5", 10**4, 8, points=1)
     assert ravi.run("ravi-ucb", "riverswim/4,discount=0.5", 10**4, 8, points=1, keep_epochs=False).complete
@@ -300,42 +299,42 @@ def test_a_grid_refuses(given, message, room):
 
 
 def test_small_things_are_not_asked_for(monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: 1 / 0)
-    memory.needed(memory.SMALL, "this", "that")
+    monkeypatch.setattr(machine, "free_memory", lambda: 1 / 0)
+    require_memory(validation.SMALL, "this", "that")
 
 
 def test_where_nothing_is_known_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: None)
-    memory.needed(1e30, "this", "that")
+    monkeypatch.setattr(machine, "free_memory", lambda: None)
+    require_memory(1e30, "this", "that")
 
 
 def test_what_is_free_is_the_least_of_machine_groups_and_limit(monkeypatch, tmp_path):
-    assert memory.free() is None or 0 <= memory.free() <= 2**60
-    monkeypatch.setattr(memory, "_of_machine", lambda: 50 * 10**9)
-    monkeypatch.setattr(memory, "_of_limit", lambda: None)
-    monkeypatch.setattr(memory, "_groups", lambda: (tmp_path, tmp_path / "above", tmp_path / "old", tmp_path / "none"))
+    assert free_memory() is None or 0 <= free_memory() <= 2**60
+    monkeypatch.setattr(machine, "_of_machine", lambda: 50 * 10**9)
+    monkeypatch.setattr(machine, "_of_limit", lambda: None)
+    monkeypatch.setattr(machine, "_groups", lambda: (tmp_path, tmp_path / "above", tmp_path / "old", tmp_path / "none"))
     (tmp_path / "above").mkdir()
     (tmp_path / "old").mkdir()
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("123\n")
-    assert memory.free() == 50 * 10**9
+    assert free_memory() == 50 * 10**9
     (tmp_path / "above" / "memory.max").write_text(f"{10**10}\n")
     (tmp_path / "above" / "memory.current").write_text(f"{4 * 10**9}\n")
     (tmp_path / "above" / "memory.stat").write_text(f"anon 5\ninactive_file {10**9}\nfile 7\n")
-    assert memory.free() == 7 * 10**9
+    assert free_memory() == 7 * 10**9
     (tmp_path / "old" / "memory.limit_in_bytes").write_text(f"{2 * 10**9}\n")
     (tmp_path / "old" / "memory.usage_in_bytes").write_text(f"{3 * 10**9}\n")
-    assert memory.free() == 0
-    monkeypatch.setattr(memory, "_groups", lambda: ())
-    monkeypatch.setattr(memory, "_of_limit", lambda: 10**8)
-    assert memory.free() == 10**8
+    assert free_memory() == 0
+    monkeypatch.setattr(machine, "_groups", lambda: ())
+    monkeypatch.setattr(machine, "_of_limit", lambda: 10**8)
+    assert free_memory() == 10**8
 
 
 def test_a_limit_of_address_space_counts(monkeypatch):
     resource = pytest.importorskip("resource")
-    assert memory._of_limit() is None or memory._of_limit() > 0
+    assert _of_limit() is None or _of_limit() > 0
     monkeypatch.setattr(resource, "getrlimit", lambda which: (2**60, 2**60))
-    left = memory._of_limit()
+    left = _of_limit()
     assert left is None or 2**59 < left < 2**60  # less what the process has
 
 
@@ -343,4 +342,4 @@ def test_a_limit_of_address_space_counts(monkeypatch):
     ("size", "text"), [(999, "999 bytes"), (72e9, "72 GB"), (999.7e6, "1 GB"), (1.5e13, "15 TB"), (1e24, "1e+06 EB")]
 )
 def test_sizes_are_written_as_people_read_them(size, text):
-    assert memory.written(size) == text
+    assert readable_size(size) == text

@@ -20,8 +20,7 @@ from ravi.measures.gap import chased, follow, track
 from ravi.measures.hindsight import hindsight
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
-from ravi.runtime.played import played
-from ravi.runtime.walk import draw, room
+from ravi.runtime.walk import draw, normalised, room
 from ravi.schedules import at_reset
 from tests.helpers import dense, spy
 
@@ -102,7 +101,7 @@ def test_what_is_played_is_what_a_draw_gives(A, miss, seed):
     rows[rows.sum(-1) == 0, 0] = 1
     if rng.integers(2):
         rows = rows.astype(np.float32)
-    q = played(rows)
+    q = normalised(rows)
     assert np.abs(q - literally(rows)).max() <= 2.0**-52 * 2 * A
     assert np.abs(q.sum(-1) - 1).max() <= 2.0**-52 * A
     for row, law in zip(rows, literally(rows), strict=True):
@@ -110,13 +109,13 @@ def test_what_is_played_is_what_a_draw_gives(A, miss, seed):
         for u in rng.uniform(size=20):
             if np.abs(u - ends).min() > 1e-14:
                 assert draw(row, u) == np.searchsorted(ends, u, side="right")
-    assert (played(q) == q).all()
+    assert (normalised(q) == q).all()
 
 
 def test_rows_that_only_rounding_keeps_from_one_stay_as_they_are():
     rows = np.random.default_rng(0).dirichlet(np.ones(7), 1000)
     assert (rows.sum(-1) != 1).any()
-    assert played(rows) is rows
+    assert normalised(rows) is rows
 
 
 @pytest.mark.parametrize("how", MADE)

@@ -83,7 +83,7 @@ def test_versions_cover_every_file_that_a_bit_may_depend_on():
     everything = {file.relative_to(package).as_posix() for file in package.rglob("*.py")}
     counted = set(runs.counted())
     assert counted < everything
-    assert {"core.py", "engine.py", "walk.py", "random.py", "planning/mirror.py"} <= counted
+    assert {"core.py", "runtime/api.py", "runtime/walk.py", "random.py", "planning/mirror.py"} <= counted
     assert not {file.split("/")[0] for file in counted} & (runs.APART | runs.FILES_APART)
     assert all((package / name).exists() for name in runs.APART | runs.FILES_APART)
     assert set(runs.versions()) == {"ravi", "numba", "numpy", "scipy", "source", "python", "machine", "system"}

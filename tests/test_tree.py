@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ravi.runtime import tree
-from ravi.runtime.log import Log
+from ravi.runtime.tree import Log
 from ravi.validation import InputError
 
 

@@ -1,7 +1,4 @@
-"""What are the objects of this library? The MDP, what a learner is told of it, a learner and its parts, a measure.
-
-What a learner or a measure may declare besides is in `ravi.runtime.declarations`, and can be imported from here.
-"""
+"""The types of this library: the MDP, what a learner knows of it, a learner and its parts, a measure."""
 
 from __future__ import annotations
 
@@ -15,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ravi import validation
-from ravi.runtime import archive, problems
-from ravi.runtime.declarations import Recorder as Recorder
-from ravi.runtime.declarations import Seedwise as Seedwise
-from ravi.runtime.declarations import Sets as Sets
-from ravi.runtime.declarations import Stated as Stated
-from ravi.runtime.declarations import Told as Told
+from ravi.runtime import archive
 from ravi.runtime.ranges import Fixed, Place, Walked
+from ravi.validation import kernel_fields, problem_fields
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -60,7 +53,7 @@ class Problem:
     units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
 
     def __post_init__(self) -> None:
-        for name, value in problems.problem(self).items():
+        for name, value in problem_fields(self).items():
             object.__setattr__(self, name, value)
 
     @property
@@ -138,7 +131,7 @@ class MDP(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, value in problems.kernel(self).items():
+        for name, value in kernel_fields(self).items():
             object.__setattr__(self, name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -317,6 +310,78 @@ Schedule: TypeAlias = Callable[[Any, Array], Until]  # state, time -> Until
 Walk: TypeAlias = Callable[
     ..., tuple[int, int]
 ]  # world, state, walkers, path, over, until, T -> see `ravi.runtime.walk.walk`
+
+
+class Stated(NamedTuple):
+    """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
+
+    kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.OWN`)
+    beta: float | Array | None = None  # of a bonus beta * width; `scale` is part of it
+    scale: float | Array = 1.0  # multiplies the bonus
+    step_scale: float = 1.0  # multiplies eta
+    delta: float | None = None
+    regularization: float | None = None  # lambda
+    bound: float | None = None  # B
+    on: tuple[str, ...] | None = None  # which parts of RAVI-UCB+
+    samples: int = 0  # drawn of every pair, where phi is sampled
+    draws: int = 0  # the seed by which they are drawn
+
+    def record(self) -> dict[str, Any]:
+        """The constants as `Learner.settings` keep them."""
+        names = ("beta", "scale", "step_scale", "delta", "regularization", "bound")
+        kept = {name: value for name in names if (value := getattr(self, name)) is not None}
+        kept |= {} if self.on is None else {"parts": list(self.on)}
+        return kept if self.kind in ("generic", "tabular", "mixture") else kept | {"estimator": self.kind}
+
+
+class Told(NamedTuple):
+    """What a learner is told besides the problem, and what of the problem it does not use."""
+
+    support: bool = False  # the support of every pair
+    rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
+    reward_scale: float = 1.0  # multiplies their radius
+    reads_anew: bool = False  # the stored successors, at every plan: it keeps nothing that is made of them
+    world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
+
+
+class Sets(NamedTuple):
+    """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
+
+    scale: float  # multiplies rho
+    slack: float = 0.0  # of eps; 0 for the most optimistic policy
+    kernels: int = 0  # d of a mixture; 0 for a table
+
+
+class Seedwise(NamedTuple):
+    """A compiled learner, but for its `init`: functions of one seed, on either target (`ravi._jit.teams`), from which
+    `ravi.runtime.seedwise` derives those of all seeds."""
+
+    plan: Callable[..., Any]  # own, i, t -> the step that ends the epoch at the latest; t is its first: a team's
+    learn: Callable[..., Any]  # own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends: at every step
+    own: Callable[..., tuple[Any, ...]]  # State, number of teams -> what both are given, scratch by team
+    reset: bool = True  # whether a reset ends an epoch
+    changes: bool = False  # whether `learn` changes what is planned, and ends the epoch where the policy is another one
+    left: Callable[[Any], Any] | None = None  # own -> the visits that are left in the epoch, which `learn` counts down
+    time: Callable[[Any], Any] | None = None  # State -> t of the next step, where `plan` asks for it   (n,)
+    keyed: bool = False  # whether `own` is given the keys of the seeds (n,) too, which the State does not keep
+    together: bool = False  # all seeds plan and learn at once, by the learner's own `plan` and `add`, on arrays there
+    parts: tuple[Any, ...] = ()  # plan, add, until and walk of the learner that it belongs to (`Learner.compiled_as`)
+
+    def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:
+        """What `plan` and `learn` are given."""
+        return self.own(state, teams, keys) if self.keyed else self.own(state, teams)
+
+
+class Recorder(NamedTuple):
+    """What a measure records, as a compiled function of one seed, on either target."""
+
+    record: Callable[..., Any]  # own, i, row, opening, policy, path (the fields of `Path`); a team's
+    own: Callable[[Any, int, int], tuple[Any, ...]]  # M, number of teams, rows -> what it is given
+    rows: Callable[[tuple[Any, ...]], tuple[Array, ...]] = lambda own: ()  # own -> of epochs since the last look
+    log: Callable[[Any, tuple[Array, ...]], None] | None = None  # M, those of some epochs: appends them
+    reads: int = 2  # what it reads of the path. 0: lengths; 1: states and actions, too; 2: all
+    exact: bool = True  # whether it gives the bits of the measure's own `record` on a CPU
+    here: Recorder | None = None  # another one that does, where it does not
 
 
 class Parts(NamedTuple):

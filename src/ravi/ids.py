@@ -1,6 +1,6 @@
-"""What does an id stand for? `riverswim/6,discount=0.9` for an MDP, `ravi-ucb,scale=0.03` for a learner.
+"""Ids: `riverswim/6,discount=0.9` stands for an MDP, `ravi-ucb,scale=0.03` for a learner.
 
-An id is a name from a table and the arguments of the builder of that name (`ravi.runtime.id_arguments`). A builder of
+An id is a name from a table and the arguments of the builder of that name. A builder of
 one's own is named by where it is: `package.module:function,key=value`.
 """
 
@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
+import inspect
 import os
 import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,8 +28,6 @@ from ravi import validation
 from ravi.core import MDP, Learner, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import Known
-from ravi.runtime import foreign
-from ravi.runtime.id_arguments import all_arguments, arguments, name_of, parameters_of, split, takes, unknown
 from ravi.validation import InputError
 
 if typing.TYPE_CHECKING:
@@ -92,7 +95,7 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
             raise InputError(f"{text} is no MDP, but a problem of another kind: {why}. `ravi.run` and suites take it")
         raise unknown("MDP", text, MDPS, " An MDP may also be a file.")
     name, given = split(text, MDPS)
-    builder = MDPS[name] if name in MDPS else foreign.function(text, name, MDP)
+    builder = MDPS[name] if name in MDPS else foreign_function(text, name, MDP)
     args, kwargs = arguments(text, given, builder, skip=0)
     takes(text, builder, *args, **kwargs)
     made = builder(*args, **kwargs)
@@ -270,7 +273,7 @@ def source_of(text: str) -> str:
     name, _, known = _learner(text)
     if known is not None:
         return ""
-    foreign.function(text, name, Learner)
+    foreign_function(text, name, Learner)
     file = getattr(sys.modules[name.split(":")[0]], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file is not None else ""
 
@@ -281,7 +284,7 @@ def code_in(text: str) -> str | None:
 
     text = text.removeprefix(LARGE)
     if name_of(text, MDPS) != "gymnasium":
-        return foreign.name_in(text)
+        return foreign_name(text)
     given = all_arguments(text, MDPS, MDPS["gymnasium"])
     return environments.code_in(given["env"], environments.options_of(given["options"]))
 
@@ -328,7 +331,7 @@ def _is_named(text: str) -> bool:
     """Whether an id begins with the name of an MDP, or with that of a function of one's own."""
     from ravi.mdps import MDPS
 
-    return name_of(text, MDPS) is not None or foreign.name_in(text) is not None
+    return name_of(text, MDPS) is not None or foreign_name(text) is not None
 
 
 def builder_of(known: Known) -> Callable[..., Any]:
@@ -343,7 +346,7 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
 def _learner(text: str) -> tuple[str, list[str], Known | None]:
     """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
     validation.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
-    if name_of(text, LEARNERS) is None and foreign.name_in(text) is None:
+    if name_of(text, LEARNERS) is None and foreign_name(text) is None:
         raise unknown("learner", text, LEARNERS, " One of your own is package.module:function.")
     name, given = split(text, LEARNERS)
     return name, given, LEARNERS.get(name)
@@ -352,7 +355,7 @@ def _learner(text: str) -> tuple[str, list[str], Known | None]:
 def _built_by(text: str) -> tuple[str, Known | None, Callable[..., Any], list[Any], dict[str, Any]]:
     """The name of a learner, its entry of the table, its builder, and the arguments that the id gives that."""
     name, given, known = _learner(text)
-    builder = builder_of(known) if known is not None else foreign.function(text, name, Learner)
+    builder = builder_of(known) if known is not None else foreign_function(text, name, Learner)
     return name, known, builder, *arguments(text, given, builder, skip=2)
 
 
@@ -361,3 +364,163 @@ def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     name, _, builder, args, kwargs = _built_by(text)
     options = options_of(builder, skip=2)
     return name, options, dict(zip(options, args, strict=False)) | kwargs
+
+
+# Arguments in the text of an id: after the name, and a slash or a comma, values in their order, and `key=value`. What a
+# builder takes, and of which type, is read from its signature; skip: arguments that no id gives.
+
+
+def name_of(text: str, table: Mapping[str, Any]) -> str | None:
+    """The longest name that `text` begins with, up to a slash, a comma or its end."""
+    ends = [len(text), *(mark.start() for mark in reversed([*re.finditer("[/,]", text)]))]
+    return next((text[:end] for end in ends if text[:end] in table), None)
+
+
+def split(text: str, table: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The name, and the arguments after it."""
+    name = name_of(text, table) or foreign_name(text)
+    assert name is not None
+    return name, text[len(name) + 1 :].split(",") if text != name else []
+
+
+def arguments(text: str, given: list[str], builder: Callable[..., Any], skip: int) -> tuple[list[Any], dict[str, Any]]:
+    """What the id gives its builder, in order and by name."""
+    parameters = parameters_of(builder, skip)
+    taken = ", ".join(parameters) or "no options"
+    places = [name for name, (p, _) in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for part in given:
+        key, equals, value = part.partition("=")
+        if not equals:
+            if kwargs:
+                raise InputError(f"{text}: {part!r} stands after key=value; give it a key too")
+            if len(args) == len(places):
+                raise InputError(f"{text}: {part!r} is one value too many; it takes {taken}")
+            key = places[len(args)]
+            args.append(_converted(text, key, part, parameters[key][1]))
+            continue
+        if key not in parameters:
+            raise InputError(
+                f"{text}: there is no option {key!r}; it takes {taken}." + validation.did_you_mean(key, parameters)
+            )
+        if key in kwargs or key in places[: len(args)]:
+            raise InputError(f"{text}: {key} is given twice")
+        kwargs[key] = _converted(text, key, value, parameters[key][1])
+    needed = [name for name in places[len(args) :] if parameters[name][0].default is inspect.Parameter.empty]
+    if missing := [name for name in needed if name not in kwargs]:
+        raise InputError(f"{text}: {', '.join(missing)} missing; it takes {taken}")
+    return args, kwargs
+
+
+def all_arguments(text: str, table: Mapping[str, Any], builder: Callable[..., Any]) -> dict[str, Any]:
+    """What the id gives its builder, with the defaults of what it leaves out."""
+    args, kwargs = arguments(text, split(text, table)[1], builder, skip=0)
+    given = inspect.signature(builder).bind(*args, **kwargs)
+    given.apply_defaults()
+    return dict(given.arguments)
+
+
+def parameters_of(builder: Callable[..., Any], skip: int) -> dict[str, tuple[inspect.Parameter, type]]:
+    """The arguments that an id may give, by name, each with the type that its value is read as: int, float or str."""
+    hints = _hints(builder) if isinstance(builder, FunctionType) else typing.get_type_hints(builder)
+    parameters = list(inspect.signature(builder).parameters.values())[skip:]
+    return {p.name: (p, kind) for p in parameters if (kind := _kind(hints.get(p.name))) is not None}
+
+
+@cache
+def _hints(builder: FunctionType) -> dict[str, Any]:
+    return typing.get_type_hints(builder)
+
+
+def _kind(hint: Any) -> type | None:
+    return next((kind for kind in (int, float, str) if hint is kind or kind in typing.get_args(hint)), None)
+
+
+def _converted(text: str, key: str, value: str, kind: type) -> Any:
+    if kind is str:
+        return value
+    try:
+        return validation.whole(value, key, -(2**62)) if kind is int else validation.number(value, key)
+    except InputError as error:
+        raise InputError(f"{text}: {error}") from None
+
+
+def takes(text: str, builder: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """An error unless the builder, which may be a user's, can be called with these arguments."""
+    try:
+        inspect.signature(builder).bind(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{text}: its function cannot be called as a builder is: {error}") from None
+
+
+def unknown(what: str, text: str, table: Mapping[str, Any], other: str = "") -> InputError:
+    """The error of an unknown name: with the nearest known one, or where none is near, with all of them."""
+    head = text.split(",")[0].split("/")[0]
+    near = validation.did_you_mean(head, table) or f" Known: {', '.join(table)}.{other}"
+    return InputError(f"there is no {what} {validation.shown(text)}.{near}")
+
+
+# Code of a user, named as `package.module:function`. Two rules keep it from running by itself, of which
+# docs/guides/security.md tells users:
+# 1. What the user types is imported; an id that a file holds is passed through `trusted`, which refuses it unless the
+#    user allows code.
+# 2. A function is called only if its return annotation is `Learner` or `MDP`.
+
+NAME = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")
+
+
+def foreign_name(text: str) -> str | None:
+    """`package.module:function` at the head of an id; None for an id of this library's own."""
+    found = NAME.match(text)
+    return None if found is None else found[0]
+
+
+def foreign_function(text: str, name: str, kind: type) -> Callable[..., Any]:
+    """The function that an id names. Its module is imported; it must declare that it makes a `kind`."""
+    module, attribute = name.split(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{text}: {error}") from None
+    if not callable(found):
+        raise InputError(f"{text}: {name} is {type(found).__name__}, not a function")
+    if isinstance(found, type) and hasattr(found, "reset") and hasattr(found, "step"):
+        raise InputError(
+            f"{text}: {name} is the class of an environment, and an id is taken: write gymnasium.register"
+            f'("{attribute}-v0", "{name}") in {module} and give {module}:{attribute}-v0, or in Python use '
+            f"ravi.learn({attribute}())"
+        )
+    try:
+        made = typing.get_type_hints(found).get("return")
+    except Exception as error:  # annotations are code too
+        raise InputError(f"{text}: the annotations of {name} cannot be read: {type(error).__name__}: {error}") from None
+    if not (isinstance(made, type) and issubclass(made, kind)):
+        raise InputError(
+            f"{text}: {name} does not declare that it makes a {kind.__name__}, so it is not called; one of your own "
+            f"does by its return annotation: def {attribute}(...) -> ravi.{kind.__name__}"
+        )
+    return found
+
+
+def allow_imports(folder: str) -> None:
+    """Let modules be imported from a folder that the user chose: that of a suite's file, or the current one.
+
+    It comes last on the path, so that it hides nothing, and stays there. Workers are given the path of their driver.
+    """
+    if folder and folder not in sys.path:
+        sys.path.append(folder)
+
+
+def check_origin(text: str, module: str, folder: str) -> None:
+    """An error if a module that is in this folder would be imported from elsewhere."""
+    inside = Path(folder, *module.split("."))
+    there = [path for path in (inside.with_suffix(".py"), inside / "__init__.py") if path.is_file()]
+    if not there:
+        return
+    found = getattr(sys.modules.get(module), "__file__", None)
+    if module not in sys.modules:
+        with suppress(ImportError):  # of a package around it
+            found = getattr(importlib.util.find_spec(module), "origin", None)
+    if found is None or not there[0].samefile(found):
+        raise InputError(f"{text}: the module {module} is {found}, not {there[0]}; give it another name")

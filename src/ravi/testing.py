@@ -24,8 +24,8 @@ from ravi.live.agent import agent
 from ravi.live.epochs import Builder
 from ravi.runtime import tree
 from ravi.runtime.api import resume, run
-from ravi.runtime.played import played
 from ravi.runtime.result import Run
+from ravi.runtime.walk import normalised
 
 MDPS = (
     "riverswim/mixture/5,discount=0.9",
@@ -173,7 +173,7 @@ def regret_is_that_of_the_policies_played(case: Case) -> None:
     _claim(len(case.seen) == len(lengths), f"{len(case.seen)} epochs were seen, {len(lengths)} are told")
     total = 0.0
     for (state, _), length in zip(case.seen, lengths, strict=True):
-        worth = (1 - world.discount) * world.initial @ _value(world, played(state.policy[row]))
+        worth = (1 - world.discount) * world.initial @ _value(world, normalised(state.policy[row]))
         total += length * ((made.optimum or 0.0) - worth)
     off = abs(made.regret[row] - total)
     _claim(off <= made.regret_error[row] + 1e-9, f"off by {off:.1e}")

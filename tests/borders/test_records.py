@@ -18,7 +18,7 @@ from ravi.verify import EVERY, verify
 
 SOURCE = Path(ravi.__file__).parent
 RECORDS = {  # who hands records on, writes them, shows them, or compares two of them
-    "runtime/batches.py", "runtime/api.py", "runtime/result.py", "testing.py", "cli/run.py",
+    "runtime/api.py", "runtime/result.py", "testing.py", "cli/run.py",
     "lab/experiments/rows.py", "verify/report.py",
     "learners/ravi_ucb/changing_rewards.py", "learners/ravi_ucb/doubling.py", "learners/ravi_ucb/unknown_rewards.py",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ravi
-from ravi.runtime.extras import install
+from ravi.validation import install_command
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_a_command_works_or_names_the_extra_that_it_needs(extra, policy, tmp_pat
         lacking = [one for one in needed if one not in present]
         if lacking:
             assert (status, said.count("\n")) == (2, 1), (line, said)
-            assert said.endswith(f": {install(lacking[0])}\n"), (line, said)
+            assert said.endswith(f": {install_command(lacking[0])}\n"), (line, said)
         elif "--cluster" in line:
             assert "there is no Ray cluster at 127.0.0.1:1" in said
         elif line.endswith("--device gpu"):
@@ -99,4 +99,4 @@ def test_a_command_works_or_names_the_extra_that_it_needs(extra, policy, tmp_pat
             assert status == 0, (line, out, said)
         if line == "suites" and not lacking:
             assert all(f"\n{name} " in f"\n{out}" for name in ("quick", "paper", "lead", "scaling"))
-            assert (install("gymnasium") in " ".join(out.split())) == ("gymnasium" not in present)
+            assert (install_command("gymnasium") in " ".join(out.split())) == ("gymnasium" not in present)

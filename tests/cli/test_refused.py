@@ -4,11 +4,10 @@ import sys
 
 import pytest
 
-from ravi import cli, ids
+from ravi import cli, ids, machine, validation
 from ravi.lab.experiments.runner import shard_of
 from ravi.lab.experiments.suite_file.specification import MOST
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.runtime import memory
 from ravi.validation import InputError
 
 
@@ -64,7 +63,7 @@ def test_memory_that_runs_out_is_one_line(monkeypatch, capsys):
 
 
 def test_an_mdp_that_is_too_large_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(memory, "free", lambda: 20 * 10**9)
+    monkeypatch.setattr(machine, "free_memory", lambda: 20 * 10**9)
     said = refused(monkeypatch, capsys, "run", "garnet/3e5,1000,1000", "ravi-ucb")
     assert said == (
         "the tables of garnet/300000,1000,1000 would need 10.8 TB; 20 GB are free: lower states, actions or branching"
@@ -149,7 +148,7 @@ TOO_MANY = {
 
 @pytest.mark.parametrize("what", TOO_MANY)
 def test_a_suite_is_counted_before_it_is_expanded(what, monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: 20 * 10**9)
+    monkeypatch.setattr(machine, "free_memory", lambda: 20 * 10**9)
     built, mdp = [], ids.mdp
     monkeypatch.setattr(ids, "mdp", lambda one: built.append(getattr(one, "name", one)) or mdp(one))
     asked, message = TOO_MANY[what]
@@ -160,8 +159,8 @@ def test_a_suite_is_counted_before_it_is_expanded(what, monkeypatch):
 
 
 def test_the_mdps_of_a_suite_are_reckoned_together(monkeypatch):
-    monkeypatch.setattr(memory, "free", lambda: 10**4)
-    monkeypatch.setattr(memory, "SMALL", 10**4)
+    monkeypatch.setattr(machine, "free_memory", lambda: 10**4)
+    monkeypatch.setattr(validation, "SMALL", 10**4)
     grid = {"id": "garnet/10,4,4", "options": {"seed": list(range(9))}}
     with pytest.raises(InputError, match=r"5 MDPs of the suite would need 12.4 kB; 10 kB are free: lower"):
         specify(suite(mdps=[grid]))

@@ -1,6 +1,5 @@
 """Bars where someone looks, gone at the end; and callbacks that are told what the run then holds."""
 
-import doctest
 import io
 import logging
 import sys
@@ -12,8 +11,6 @@ import pytest
 import ravi
 from ravi._jit.functions import effort
 from ravi.display import progress
-from ravi.runtime import writers
-from ravi.runtime.writers import TensorBoard, WeightsAndBiases
 from ravi.validation import InputError
 
 
@@ -146,58 +143,9 @@ def test_who_learns_tells_too():
     assert looks[-1].numbers["earned"][0] == found.earned.value
 
 
-def test_tensorboard_has_every_number_of_every_seed(monkeypatch):
-    held = []
-
-    class SummaryWriter:
-        def __init__(self, folder):
-            held.append(folder)
-
-        def add_scalar(self, name, value, step):
-            held.append((name, value, step))
-
-        def close(self):
-            held.append("closed")
-
-    monkeypatch.setitem(sys.modules, "tensorboardX", types.SimpleNamespace(SummaryWriter=SummaryWriter))
-    with TensorBoard("there") as writer:
-        run = ravi.run("psrl", "riverswim/3", 100, seeds=2, callback=writer)
-    assert (held[0], held[-1]) == ("there", "closed")
-    for row, seed in enumerate(run.seeds):
-        assert (f"regret_total/seed {seed}", run.regret[row], 100) in held
-
-
-def test_weights_and_biases_has_them_over_the_plays(monkeypatch):
-    logged, options = [], {}
-    held = types.SimpleNamespace(
-        log=logged.append, define_metric=lambda *_, **__: None, finish=lambda: logged.append(0)
-    )
-    there = types.SimpleNamespace(init=lambda **given: options.update(given) or held)
-    monkeypatch.setitem(sys.modules, "wandb", there)
-    with WeightsAndBiases("mine", name="a") as writer:
-        run = ravi.run("psrl", "riverswim/3", 100, callback=writer)
-    assert options == {"project": "mine", "name": "a"}
-    assert {"t": 100, "regret_total/seed 0": run.regret[0]} in logged
-    assert logged[-1] == 0
-
-
-def test_a_writer_that_is_not_installed_says_so_in_one_line(monkeypatch):
-    for name in ("tensorboardX", "torch.utils.tensorboard", "torch", "wandb"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=r"^TensorBoard needs tensorboardX: pip install tensorboardX$"):
-        TensorBoard("there")
-    with pytest.raises(InputError, match=r"^WeightsAndBiases needs wandb: pip install wandb$"):
-        WeightsAndBiases("mine")
-
-
 def test_the_logger_is_told_what_was_run(caplog, capsys):
     with caplog.at_level(logging.INFO, logger="ravi"):
         run = ravi.run("psrl", "riverswim/3", 100)
         found = ravi.learn("FrozenLake-v1", steps=50)
     assert [record.getMessage().rpartition(", in")[0] for record in caplog.records] == [run.title, found.title]
     assert capsys.readouterr() == ("", "")
-
-
-def test_the_example_of_a_look_runs():
-    assert doctest.testmod(writers).failed == 0
-    assert doctest.testmod(writers).attempted > 0

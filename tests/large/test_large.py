@@ -256,8 +256,8 @@ def test_the_versions_of_a_run_cover_the_code_that_made_it():
         "large/memory.py",
         "large/running.py",
         "large/worlds.py",
-        "python_driver.py",
-        "worlds.py",
+        "runtime/python.py",
+        "runtime/world.py",
     ):
         assert module in counted()
     assert run_large("riverswim/6", 10).run.versions == ravi.run("uniform", "riverswim/6", 1).versions

@@ -18,7 +18,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
 from ravi.runtime import tree
 from ravi.runtime.api import resume, run
-from ravi.runtime.log import BLOCK, Log
+from ravi.runtime.tree import BLOCK, Log
 from ravi.runtime.walk import _cumulative, find, room, start, walk, world_of
 from ravi.schedules import at_reset
 from tests.helpers import assert_same_bits, bits, dense, spy

@@ -11,7 +11,7 @@ from ravi.planning.bellman import expect
 from ravi.planning.certificates import distributions
 from ravi.planning.entropy import relative_entropy
 from ravi.planning.occupancies import occupancy
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 
 class Step(NamedTuple):
@@ -26,7 +26,7 @@ class Step(NamedTuple):
 
 def o_reps_step(mdp: MDP, policy: Array, eta: float, *, value: Array | None = None) -> Step:
     """The step from mu_k = mu^policy, of one policy (X, A) or of a batch (n, X, A); `value` is a guess of V."""
-    given = problems.policy(policy, mdp)
+    given = policy_table(policy, mdp)
     eta = validation.positive(eta, "eta")
     batch = distributions(given.reshape(-1, mdp.states, mdp.actions)).copy()
     before = batch.copy()

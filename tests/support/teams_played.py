@@ -31,7 +31,7 @@ from ravi.estimators.variance_weighted import Constants
 from ravi.learners.ravi_ucb import inner_counts
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
-from ravi.runtime.log import Log
+from ravi.runtime.tree import Log
 from ravi.runtime.walk import room, world_of
 from ravi.runtime.world import Tabular
 from ravi.testing import spy

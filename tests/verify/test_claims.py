@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import ravi.runtime.api
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
-import ravi.runtime.batches
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
@@ -375,7 +375,7 @@ def same(report, other):
 def test_groups_of_seeds_do_not_change_a_report(kind, setting, monkeypatch):
     """With a small cache every seed is run in a group of its own."""
     r = runs(f"{kind}-{setting}")
-    monkeypatch.setattr(ravi.runtime.batches, "CACHE", 1)
+    monkeypatch.setattr(ravi.runtime.api, "CACHE", 1)
     same(verify(r.learner, r.case.mdp, r.case.T, len(r.case.seeds)), r.report)
 
 

@@ -75,10 +75,10 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
     """
     from ravi import ids
     from ravi.core import Learner
+    from ravi.ids import foreign_function, foreign_name
     from ravi.learners.cards import labelled
-    from ravi.runtime import foreign
 
-    own = foreign.name_in(learner)
+    own = foreign_name(learner)
     if own is not None and not typed:
         said = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
         return [(f"% {own} has no paper: {said}\n", "")]
@@ -89,7 +89,7 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
     known = works(head)
     if known:
         return known
-    builder = ids.builder_of(ids.LEARNERS[head]) if head in ids.LEARNERS else foreign.function(head, head, Learner)
+    builder = ids.builder_of(ids.LEARNERS[head]) if head in ids.LEARNERS else foreign_function(head, head, Learner)
     facts = labelled(inspect.getdoc(sys.modules[builder.__module__]) or "") | labelled(inspect.getdoc(builder) or "")
     paper = facts.get("Paper", "none is named in its docstring.")
     if paper.startswith("none"):

@@ -39,22 +39,22 @@ def typed(*names: str | None) -> None:
     for name in names:
         if name is not None and ":" in name:
             from ravi import ids
+            from ravi.ids import allow_imports, check_origin
             from ravi.mdps import environments
-            from ravi.runtime import foreign
 
             module = (ids.code_in(name) or environments.code_in(name) or "").partition(":")[0]
             if all(part.isidentifier() for part in module.split(".")):
-                foreign.importable(here)
-                foreign.beside(name, module, here)
+                allow_imports(here)
+                check_origin(name, module, here)
 
 
 def an_mdp(name: str, learner: str) -> InputError:
     """The error where an MDP stands for an environment; what is wrong with a file, or with code, comes first."""
     from ravi import ids
-    from ravi.runtime import foreign
+    from ravi.ids import foreign_name
 
     world = name
-    if ids.is_file(name) or foreign.name_in(name) is not None:
+    if ids.is_file(name) or foreign_name(name) is not None:
         try:
             ids.mdp(name)
         except InputError:

@@ -9,8 +9,7 @@ import typer
 
 from ravi.cli.common import say
 from ravi.display.printable import room
-from ravi.runtime.extras import needed
-from ravi.validation import InputError
+from ravi.validation import InputError, require_extra
 
 FOLDER = Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")]
 
@@ -24,7 +23,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a self-contained HTML report: summary, curves, comparisons, tuning, failures, manifest."""
-    needed("the page needs", "report", "pyarrow", "duckdb", "matplotlib", "plotly", "jinja2")
+    require_extra("the page needs", "report", "pyarrow", "duckdb", "matplotlib", "plotly", "jinja2")
     from ravi.lab.report.page import report
 
     say(report(folder, out, verify=verify))

@@ -14,8 +14,7 @@ import typer
 from ravi.cli import completion
 from ravi.cli.common import ALLOW_CODE, JSON, progress_bar, say, say_json
 from ravi.display.printable import columns, counted, printable, room
-from ravi.runtime.extras import needed
-from ravi.validation import InputError
+from ravi.validation import InputError, require_extra
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.driver import Status
@@ -26,7 +25,7 @@ WORKERS = Annotated[int | None, typer.Option(help="The number of worker processe
 
 def _with_ray(address: str | None) -> str | None:
     if address is not None:
-        needed("--cluster needs", "ray", "ray", "pyarrow", "duckdb")
+        require_extra("--cluster needs", "ray", "ray", "pyarrow", "duckdb")
     return address
 
 

@@ -26,13 +26,14 @@ from ravi.core import Array, Learner, Measure, Path
 from ravi.measures.curve import grid as times_of
 from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
-from ravi.runtime import memory, tree
 from ravi.runtime import python as python_driver
-from ravi.runtime.log import Log
+from ravi.runtime import tree
 from ravi.runtime.python import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
+from ravi.runtime.tree import Log
 from ravi.runtime.world import COPIES, Scores, to_run
+from ravi.validation import require_memory
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -115,11 +116,11 @@ class Box(NamedTuple):
         return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        memory.needed(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+        require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-        memory.needed(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds, points or nodes")
+        require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds, points or nodes")
         x, problem = np.empty((len(keys), self.mdp.problem.axes)), self.mdp.problem
         for i, key in enumerate(keys):
             _first(problem.functions.begin, problem.constants, key, x[i])

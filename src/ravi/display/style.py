@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.runtime import archive
-from ravi.runtime.extras import install
-from ravi.validation import InputError, must_be
+from ravi.validation import InputError, install_command, must_be
 
 SINGLE, DOUBLE = 3.25, 6.75  # inches: one column, two columns
 FORMATS = ("pdf", "svg", "png")
@@ -105,7 +104,7 @@ def library() -> Any:
         import matplotlib
         import matplotlib.figure
     except ModuleNotFoundError:
-        raise InputError(f"figures need matplotlib: {install('figures')}") from None
+        raise InputError(f"figures need matplotlib: {install_command('figures')}") from None
     return matplotlib
 
 

@@ -18,8 +18,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP, Array
 from ravi.mdps.tables import RENORMALISED, table_of
-from ravi.runtime import memory, problems
-from ravi.validation import InputError
+from ravi.validation import InputError, policy_table, require_memory
 
 
 class Entries(NamedTuple):
@@ -43,7 +42,7 @@ class Imported:
 
     def played(self, table: Any) -> Array:
         """A policy of the MDP (X, A) by the actions that there are; `ravi.Policy.of(model, table)` has the labels."""
-        given = problems.policy(table, self.mdp.problem, "table")
+        given = policy_table(table, self.mdp.problem, "table")
         found = np.zeros_like(given)
         np.add.at(found, (np.arange(self.mdp.states)[:, None], self.stands_for), given)
         return found
@@ -60,7 +59,7 @@ def imported(
     """The MDP of entries; `pairs` are those that must have some (X, A), those that have any unless given; `where` says
     of a pair how its source calls it, and where it stands there."""
     gamma = validation.probability(discount, "discount")
-    memory.needed(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
+    require_memory(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
     x, a, y, p, r = entries
     _numbers(entries, states, where)
     pair = x.astype(np.int64) * A + a

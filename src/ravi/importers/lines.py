@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ravi import validation
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 
 def is_whole(word: str) -> bool:
@@ -21,7 +20,7 @@ class Lines:
     def __init__(self, path: str | os.PathLike[str], comment: str | None = "#") -> None:
         self.path = validation.path(path, "the file")
         try:
-            memory.needed(10 * self.path.stat().st_size, f"the text of {self.path}", "its size")
+            require_memory(10 * self.path.stat().st_size, f"the text of {self.path}", "its size")
             text = self.path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise InputError(f"there is no file {self.path}") from None

@@ -21,8 +21,7 @@ import numpy as np
 from ravi import validation
 from ravi.importers.imported import Entries, Imported, imported
 from ravi.importers.lines import Lines, is_whole
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 BY_OBSERVATION = "; rewards by observation are not read, but `R: action : state : successor : * number` is"
@@ -218,7 +217,7 @@ class _Reader:
         X, A = len(self.states), len(self.actions)
         if not X or not A:
             raise self.lines.wrong(line, f"{word} stands before states and actions are declared")
-        memory.needed(16 * X * X * A, f"{self.lines.path} with {X} states and {A} actions", "their number")
+        require_memory(16 * X * X * A, f"{self.lines.path} with {X} states and {A} actions", "their number")
         self.P, self.earned = np.zeros((X, A, X)), np.zeros((X, A, X))
 
     def _entry(self, line: int, table: Any, what: str) -> None:

@@ -22,8 +22,7 @@ import numpy as np
 from ravi import validation
 from ravi.importers.imported import Imported, arrays, imported
 from ravi.importers.lines import Lines, is_whole
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 COUNTED = "states choices transitions"
 
@@ -37,7 +36,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     x, a, y, p, line = _transitions(lines)
     X, A = _size(lines, x, y), max(a, default=0) + 1
     at = dict(zip(zip(x, a, strict=True), line, strict=True))  # of its last line
-    memory.needed(100 * X * A, f"{file} with {X:,} states and up to {A:,} choices", "their number")
+    require_memory(100 * X * A, f"{file} with {X:,} states and up to {A:,} choices", "their number")
     of_states, of_moves = _state_rewards(file.with_suffix(".srew"), X), _move_rewards(file.with_suffix(".trew"), X)
     if of_states is None and of_moves is None:
         raise InputError(

@@ -1,5 +1,5 @@
 """Experiments and their reports: suites, stores, pages. Tables are Arrow's, queries DuckDB's (extra `lab`)."""
 
-from ravi.runtime.extras import needed
+from ravi.validation import require_extra
 
-needed("suites, stores and reports need", "lab", "pyarrow", "duckdb")
+require_extra("suites, stores and reports need", "lab", "pyarrow", "duckdb")

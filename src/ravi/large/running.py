@@ -24,7 +24,6 @@ from ravi.large.rules import rule_of
 from ravi.large.worlds import World
 from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
-from ravi.runtime import memory as machine
 from ravi.runtime import tree
 from ravi.runtime.python import Batch, Task
 from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
@@ -32,6 +31,7 @@ from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.world import COPIES, Scores, to_run
 from ravi.schedules import at_reset
+from ravi.validation import require_memory
 
 SLICE = 2**14  # plays between which Ctrl-C is heard
 
@@ -137,11 +137,11 @@ class Met(NamedTuple):
         return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        machine.needed(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+        require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-        machine.needed(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds or points")
+        require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds or points")
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
         return Batch(walkers, learner.init(keys), tuple(each.init(keys) for each in measures))
 

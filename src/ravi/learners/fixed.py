@@ -13,10 +13,10 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, Learner, Path, Problem, Seedwise
-from ravi.runtime import problems
 from ravi.runtime.ranges import Policy
 from ravi.runtime.walk import learn
 from ravi.schedules import never, seed_never
+from ravi.validation import policy_table
 
 
 class State(NamedTuple):
@@ -25,7 +25,7 @@ class State(NamedTuple):
 
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` (X, A) for ever."""
-    table = validation.shaped(problems.policy(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+    table = validation.shaped(policy_table(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
     table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
     def init(keys: Array) -> State:

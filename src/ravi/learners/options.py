@@ -12,7 +12,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array, Learner, Problem, Stated
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 KEYWORD = Parameter.KEYWORD_ONLY
 SWITCHES = ("fresh", "centre", "span", "clip", "gamma", "radius", "balance")  # parts of RAVI-UCB+, "on" or "off"
@@ -129,7 +129,7 @@ def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
     shape = (problem.states, problem.actions)
     if policy is None:
         return np.full(shape, 1 / problem.actions)
-    array = problems.policy(policy, problem, "initial_policy", interior=True)
+    array = policy_table(policy, problem, "initial_policy", interior=True)
     return validation.shaped(array, shape, "initial_policy", "(X, A)")
 
 

@@ -20,8 +20,7 @@ from ravi.live.rewards import Range, Rewards
 from ravi.live.steps import Numbers, begin, only_actions, thresholds
 from ravi.live.table import Table, Widened, grown, laid
 from ravi.random import OUTPUT, uniform
-from ravi.runtime.played import TYPES, refuse
-from ravi.runtime.walk import Walking, keep, room
+from ravi.runtime.walk import TYPES, Walking, check_policies, keep, room
 from ravi.schedules import STRETCH, after_a_stretch
 from ravi.validation import InputError
 
@@ -200,7 +199,7 @@ class Epochs:
             self.rewards.renew(self.time)
         self.state = self.learner.plan(self.state)
         if not self._read() or self._followed is not None:
-            refuse(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
+            check_policies(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
         if self._light:
             self._opened(ENDLESS, min(self.steps, self.time + STRETCH))
         else:

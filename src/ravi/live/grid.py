@@ -11,8 +11,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.live.numberings import alien, array_of, digits_of, short
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 OUTSIDE = ("error", "clip")
 MOST_CELLS = 2**31 - 1  # of a coordinate: more than there are numbers of states
@@ -63,7 +62,7 @@ class Grid:
             asked = (asked[0] - self.angles,)
         try:
             known = np.broadcast_shapes(ends[0].shape, ends[1].shape, counts.shape) if asked is None else asked
-            memory.needed(200 * math.prod(known), f"a grid over {math.prod(known)} coordinates", "their number")
+            require_memory(200 * math.prod(known), f"a grid over {math.prod(known)} coordinates", "their number")
             lows, highs, numbers = (np.broadcast_to(array, known).ravel() for array in (*ends, counts))
         except ValueError as error:
             if isinstance(error, InputError):

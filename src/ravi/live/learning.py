@@ -46,11 +46,9 @@ from ravi.live.table import FEW
 from ravi.live.until import Until, check_bounded
 from ravi.live.warm_up import chosen_by, whole
 from ravi.runtime import archive
+from ravi.runtime.api import Look, interrupts
 from ravi.runtime.archive import Unwritable
-from ravi.runtime.interrupts import interrupts
-from ravi.runtime.problems import room
-from ravi.runtime.writers import Look
-from ravi.validation import InputError, StreamError
+from ravi.validation import InputError, StreamError, require_table
 
 LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
@@ -128,7 +126,7 @@ def learn(
         the same call continues from it
     progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
         notebook, False for none
-    callback : called with a `ravi.runtime.writers.Look` ten times a second at most, and at the end: the optimistic
+    callback : called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the optimistic
         value
         and what was earned, per step
 
@@ -221,7 +219,9 @@ def _begun(
             )
         given |= {"reward_range": reward_range, "discount": discount, "name": stream.name}
         lower = "their number (a coarser grid); discover=True has room for the states that are met"
-        room(stream.name, "the number of actions" if stream.discovered else lower, given["states"], stream.actions, FEW)
+        require_table(
+            stream.name, "the number of actions" if stream.discovered else lower, given["states"], stream.actions, FEW
+        )
     live = agent(learner, told, steps, **given)
     live.follows = follows
     if path is not None and path.exists():

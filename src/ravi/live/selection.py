@@ -25,11 +25,10 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
 from ravi.random import CYCLE, block, uniform
-from ravi.runtime import problems
 from ravi.runtime.result import Run
 from ravi.runtime.walk import draw, find, world_of
 from ravi.theory import selection as theory
-from ravi.validation import InputError, StreamError
+from ravi.validation import InputError, StreamError, policy_table
 
 FIRST = 4  # numbers FIRST, FIRST + 1, ... of step 0 draw the times of the candidates
 BEGIN = 4  # the number of a rollout's first block that draws where it begins
@@ -201,7 +200,7 @@ def _table(policy: Any) -> Array:
 
 def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, int]:
     """The mean of the last rewards of rollouts, and their steps."""
-    stages = problems.policy(table, mdp)  # (X, A), or by age
+    stages = policy_table(table, mdp)  # (X, A), or by age
     stages = np.ascontiguousarray(stages if stages.ndim == 3 else stages[None])
     total, plays = _rollouts(*world_of(mdp), stages, mdp.rewards, np.uint64(seed), rollouts)
     return total / rollouts, int(plays)

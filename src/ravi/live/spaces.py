@@ -13,8 +13,7 @@ import numpy as np
 
 from ravi.live.grid import Grid
 from ravi.live.numberings import Digits, Discrete, Parts, Space
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 LEVELS = {1: 5, 2: 3}  # of each coordinate of actions that are a Box, by how many it has
 LONG = 1000  # whole numbers: an array of more is an image, of which none is met twice
@@ -44,7 +43,7 @@ def space_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Space
         return Digits(space.nvec.ravel().tolist(), starts, space.nvec.shape, np.dtype(space.dtype).name)
     if kind == "MultiBinary":
         entries = math.prod(space.shape)
-        memory.needed(100 * entries, f"the numbering of {space}", "its size")
+        require_memory(100 * entries, f"the numbering of {space}", "its size")
         return Digits([2] * entries, [0] * entries, space.shape, np.dtype(space.dtype).name)
     raise InputError(
         f"{space} has no numbering here: Discrete, MultiDiscrete, MultiBinary, Tuple and Dict of them have one, and a "

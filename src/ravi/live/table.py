@@ -20,8 +20,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Path, Problem, told
 from ravi.runtime import tree
-from ravi.runtime.problems import room
-from ravi.validation import InputError
+from ravi.validation import InputError, require_table
 
 FEW = 4  # successors that a pair has room for, at first
 COUNTED = ("moves", "earned", "least", "most")  # by pair and successor
@@ -139,7 +138,7 @@ class Table:
         if self.told.features is not None or self.told.pair_features is not None:
             raise InputError(f"{self.told.name} has features; a table with features cannot grow")
         X, A, B = self.sizes
-        room(self.told.name, "the number of states that are met", states, actions, B)
+        require_table(self.told.name, "the number of states that are met", states, actions, B)
         successors = first_states(states, actions, B)
         successors[:X, :A] = self.successors
         self.successors = successors
@@ -162,7 +161,7 @@ class Table:
 def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
     """A problem of which nothing is known but its size."""
     X, A = validation.whole(states, "states"), validation.whole(actions, "actions")
-    room(name, "states or actions", X, A, min(X, FEW))
+    require_table(name, "states or actions", X, A, min(X, FEW))
     return Problem(
         rewards=np.ones((X, A)),
         successors=first_states(X, A, min(X, FEW)),

@@ -18,7 +18,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 CHOICE, GOOD, BAD = 0, 1, 2
 
@@ -31,7 +31,7 @@ def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float
     A = validation.whole(arms, "arms", 1)
     best, other = validation.chance(best, "best"), validation.chance(other, "other")
     name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
-    room(name, "arms", 3, A, 2, A + 1)
+    require_table(name, "arms", 3, A, 2, A + 1)
     return bandit_of([other] * (A - 1) + [best], discount, name=name)
 
 
@@ -42,7 +42,7 @@ def bandit_of(probabilities: Any, discount: float = 0.95, *, name: str = "bandit
         raise validation.InputError(f"probabilities has shape {p.shape}, not (A,) with A at least 1")
     validation.between(p, 0, 1, "probabilities")
     A = p.size
-    room(name, "arms", 3, A, 2, A + 1)
+    require_table(name, "arms", 3, A, 2, A + 1)
     a, e = np.arange(A), np.eye(A + 1)
     entries = [
         (CHOICE, a, GOOD, e[:A]),

@@ -13,7 +13,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP, Array, an_mdp
 from ravi.mdps.riverswim import LEFT, RIGHT, riverswim
-from ravi.runtime import memory
+from ravi.validation import require_memory
 
 CLOCKS = ("plays", "epochs")
 
@@ -39,7 +39,7 @@ class Changing:
         """
         T, J = steps, len(self.tables)
         turns = min(self.block * J, T)  # T epochs at most
-        memory.needed(80 * turns, f"how long each table is in force in {T:,} steps", "block or steps")
+        require_memory(80 * turns, f"how long each table is in force in {T:,} steps", "block or steps")
         if self.clock == "plays":
             rounds, rest = divmod(T, turns)
             times = rounds + (np.arange(turns) < rest).astype(np.float64)
@@ -66,7 +66,7 @@ def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> 
     X, A = an_mdp(mdp).states, mdp.actions
     if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):
         raise validation.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
-    memory.needed(24 * array.size, f"tables of shape {array.shape}", "their number")
+    require_memory(24 * array.size, f"tables of shape {array.shape}", "their number")
     validation.between(array, 0, 1, "tables")
     made = replace(mdp, rewards=array.mean(0))
     return Changing(

@@ -17,7 +17,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 LEFT, RIGHT = 0, 1
 
@@ -26,7 +26,7 @@ def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
     """Only one sequence of n actions crosses the n^2 cells of a grid and reaches the reward."""
     n = validation.whole(n, "n", 1)
     name = named("deep-sea", n)
-    room(name, "n", n * n, 2, 1, scattered=False)
+    require_table(name, "n", n * n, 2, 1, scattered=False)
     i, j = np.divmod(np.arange(n * n), n)
     column = np.stack([np.maximum(j - 1, 0), np.minimum(j + 1, n - 1)], axis=1)  # (X, A)
     following = np.where(i[:, None] < n - 1, (i[:, None] + 1) * n + column, 0)

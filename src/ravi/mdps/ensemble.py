@@ -19,8 +19,7 @@ from ravi.mdps.garnet import garnet_kernel, garnet_rewards, sizes
 from ravi.mdps.names import named
 from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
-from ravi.runtime.problems import room
-from ravi.validation import InputError
+from ravi.validation import InputError, require_table
 
 MOST = 10**6  # simulators
 BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
@@ -101,7 +100,7 @@ def ensemble(
         X * A,
         X,
     )
-    room(name, "simulators, or their successors", X, A, successors.size // (X * A), d, scattered=False)
+    require_table(name, "simulators, or their successors", X, A, successors.size // (X * A), d, scattered=False)
     psi = np.zeros((successors.size, d))
     column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
     psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
@@ -136,7 +135,7 @@ def garnets(
     border = validation.whole(border, "border", 0, d - 1)
     draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
     met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
-    room(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
+    require_table(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
     exponentials = -np.log1p(-draw(d))  # of 1 - u, which is never 0
     exponentials[d - border :] = 0
     r = garnet_rewards(draw, X, A)

@@ -7,8 +7,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ravi import validation
-from ravi.runtime.extras import install
-from ravi.validation import InputError
+from ravi.validation import InputError, install_command
 
 ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 
@@ -18,7 +17,7 @@ def imported() -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError(f"environments need Gymnasium: {install('gymnasium')}") from None
+        raise InputError(f"environments need Gymnasium: {install_command('gymnasium')}") from None
     return gymnasium
 
 

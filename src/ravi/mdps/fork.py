@@ -24,7 +24,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 
 def fork(
@@ -42,7 +42,7 @@ def fork(
         validation.chance(low, "low"),
     )
     name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1), best=(best, 0))
-    room(name, "simulators", 3, d, 2, d)
+    require_table(name, "simulators", 3, d, 2, d)
     p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator
     half, a = np.full(d, 0.5), np.arange(d)
     entries = [(0, a, 1, p), (0, a, 2, 1 - p), *((x, a, y, half) for x in (1, 2) for y in (0, x))]

@@ -26,8 +26,7 @@ from ravi.mdps.environments import imported, inner_of, name_of, opened, options_
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
 from ravi.mdps.to_gymnasium import make as make
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 TERMINATIONS = ("absorb", "restart")
 # Wrappers of Gymnasium that leave the problem as it is.
@@ -203,7 +202,7 @@ def _led(entries: list[Entry], nu0: np.ndarray, X: int, A: int, absorbing: bool)
     else:
         starts = np.flatnonzero(nu0)
         size, what = 64 * len(p) * len(starts), f"{len(p):,} terminations that restart in {len(starts):,} states"
-        memory.needed(size, what, "their number, or say termination='absorb'")
+        require_memory(size, what, "their number, or say termination='absorb'")
         yield x[:, None], a[:, None], starts, np.outer(p, nu0[starts]).ravel()
 
 

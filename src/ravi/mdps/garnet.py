@@ -15,7 +15,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 STARTS = ("uniform", "first")
 COMPARED = 32  # up to this many successors, a draw is compared with those before it; beyond, it is looked up
@@ -31,7 +31,7 @@ def garnet(
     seed = validation.whole(seed, "seed", 0)
     draw = uniforms(seed)
     name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
-    room(name, "states, actions or branching", X, A, b, scattered=False)
+    require_table(name, "states, actions or branching", X, A, b, scattered=False)
     successors, P = garnet_kernel(draw, X, A, b)
     return MDP(
         rewards=garnet_rewards(draw, X, A), successors=successors, transitions=P,

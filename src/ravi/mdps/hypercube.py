@@ -27,7 +27,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import ROUNDING, from_features
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 LARGEST = 20  # 2^19 actions
 
@@ -51,7 +51,7 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
     sign = np.where(uniforms(seed)(d - 1) < 0.5, 1.0, -1.0)
     A = 2 ** (d - 1)
     name = named("hypercube", d, margin=(margin, None), seed=(seed, 0))
-    room(name, "dimension", 2, A, 2, d, scattered=False)
+    require_table(name, "dimension", 2, A, 2, d, scattered=False)
     a = np.where(np.arange(A)[:, None] >> np.arange(d - 1) & 1, 1.0, -1.0)  # (A, d-1)
     alpha, beta = np.sqrt(Delta / ((d - 1) * (1 + Delta))), np.sqrt(1 / (1 + Delta))
     psi = np.zeros((2, A, 2, d))

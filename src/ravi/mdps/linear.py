@@ -23,8 +23,7 @@ from ravi.mdps.draws import uniforms
 from ravi.mdps.hypercube import hypercube
 from ravi.mdps.names import named
 from ravi.mdps.tables import from_linear
-from ravi.runtime import memory
-from ravi.runtime.problems import room
+from ravi.validation import require_memory, require_table
 
 
 def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0, discount: float = 0.9) -> MDP:
@@ -78,8 +77,8 @@ def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, 
 
 def _room(name: str, third: str, X: int, A: int, d: int) -> None:
     """Its kernel is dense; phi is (X, A, d), m is (d, X), and both are copied a few times on the way."""
-    room(name, "states or actions", X, A, X)
-    memory.needed(40 * d * X * (A + 1), f"the features of {name}", f"states, actions or {third}")
+    require_table(name, "states or actions", X, A, X)
+    require_memory(40 * d * X * (A + 1), f"the features of {name}", f"states, actions or {third}")
 
 
 def _simplex(draw: Callable[..., np.ndarray], *shape: int) -> np.ndarray:

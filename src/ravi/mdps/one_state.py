@@ -15,14 +15,14 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 
 def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
     """The A actions of a single state earn 1 / A, 2 / A, ..., 1, so that iterates have a closed form."""
     A = validation.whole(actions, "actions", 1)
     name = named("one-state", A)
-    room(name, "actions", 1, A, 1, scattered=False)
+    require_table(name, "actions", 1, A, 1, scattered=False)
     return one_state_of(np.arange(1, A + 1) / A, discount, name=name)
 
 

@@ -22,7 +22,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 
 def queue(
@@ -36,7 +36,7 @@ def queue(
         raise validation.InputError(f"arrival + service is {arrival + service:g}; one event per step needs at most 1")
     cost = validation.nonnegative(cost, "cost")
     name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
-    room(name, "size or speeds", N + 1, A, 3, A + 2)
+    require_table(name, "size or speeds", N + 1, A, 3, A + 2)
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)
     e = np.eye(A + 2)
     come, serve, nothing = e[0], np.tile(e[1 : A + 1], (N, 1)), e[A + 1]  # `serve` by (x, a), for N states

@@ -18,7 +18,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import table_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 
 def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, actions: int = 2, seed: int = 0) -> MDP:
@@ -33,7 +33,7 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
         raise validation.InputError(f"gap is {eps:g}; with discount {gamma:g} it must be at most gamma")
     seed = validation.whole(seed, "seed", 0)
     name = named("ring", S, gap=(gap, None), actions=(A, 2), seed=(seed, 0))
-    room(name, "gadgets or actions", 2 * S, A, 2)
+    require_table(name, "gadgets or actions", 2 * S, A, 2)
     best = (A * uniforms(seed)(S)).astype(np.int64)  # a*_i
     low, a = 2 * np.arange(S)[:, None], np.arange(A)  # (S, 1), (A,)
     stay = (gamma - eps * (best[:, None] == a)).ravel()  # (S * A,)

@@ -18,7 +18,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of, table_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 LEFT, RIGHT = 0, 1
 CRUMB = 0.005  # r(0, left)
@@ -28,7 +28,7 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
     """A current drives the swimmer left in a chain of n states; the large reward is at the right end."""
     n = validation.whole(n, "n", 2)
     name = named("riverswim", n)
-    room(name, "n", n, 2, 3)
+    require_table(name, "n", n, 2, 3)
     x, inside = np.arange(n), np.arange(1, n - 1)
     entries = [
         (x, LEFT, np.maximum(x - 1, 0), 1.0),
@@ -52,7 +52,7 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
     """
     n = validation.whole(n, "n", 2)
     name = named("riverswim/mixture", n)
-    room(name, "n", n, 2, 3, 3)
+    require_table(name, "n", n, 2, 3, 3)
     x = np.arange(n)
     entries = [
         (x, LEFT, np.maximum(x - 1, 0), (1, 1, 1)),

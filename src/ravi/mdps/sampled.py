@@ -16,7 +16,7 @@ import numpy as np
 from ravi import validation
 from ravi.mdps.draws import uniforms
 from ravi.mdps.simulators import state_of
-from ravi.runtime import memory
+from ravi.validation import require_memory
 
 
 class Sampled(NamedTuple):
@@ -36,7 +36,7 @@ def sampled(
     if not callable(simulator):
         raise validation.InputError(f"simulator is {validation.shown(simulator)}, not a function (x, a, u) -> y")
     size = 200 * X * A * min(m, X) + 100 * m  # lists of Python's own numbers
-    memory.needed(size, f"a table of {X:,} states, {A:,} actions and {m:,} draws", "states, actions or draws")
+    require_memory(size, f"a table of {X:,} states, {A:,} actions and {m:,} draws", "states, actions or draws")
     numbers = uniforms(seed)
     table = []
     for x in range(X):

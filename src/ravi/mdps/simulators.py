@@ -13,8 +13,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.tables import from_dense, from_sparse
-from ravi.runtime import memory
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 KINDS = "an MDP, an array P[x, a, x'], sparse matrices, a table P[x][a] = [(p, y), ...] or a function (x, a) -> {y: p}"
 
@@ -48,7 +47,7 @@ def of_numbers(simulator: Any, label: str) -> Kernel:
 def of_function(function: Callable[[int, int], Any], shape: tuple[int, int], label: str) -> Kernel:
     """From (x, a) -> {y: p}, which is called once for every pair."""
 
-    memory.needed(200 * shape[0] * shape[1], f"{label} on {shape[0]:,} states and {shape[1]:,} actions", "states")
+    require_memory(200 * shape[0] * shape[1], f"{label} on {shape[0]:,} states and {shape[1]:,} actions", "states")
 
     def rows() -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
         for x, a in np.ndindex(shape):

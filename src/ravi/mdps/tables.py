@@ -14,8 +14,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.runtime import memory
-from ravi.validation import InputError, at, first
+from ravi.validation import InputError, at, first, require_memory
 
 RENORMALISED = 1e-3  # `renormalise` rescales rows that are off by at most this; further off is no rounding
 ROUNDING = 1e-12  # <theta, psi> below zero by at most this is zero: psi and theta cancel to a few ulps
@@ -31,12 +30,12 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
         hint = "; np.moveaxis(P, 0, 1) makes it of one that is (A, X, X)" if turned else ""
         raise InputError(f"P has shape {P.shape}, not (X, A, X){hint}")
     what, less = f"P of shape {P.shape}", "its size, or take MDP.from_sparse"
-    memory.needed(P.size, what, less)
+    require_memory(P.size, what, less)
     if (P < 0).any():
         index = first(P < 0)
         raise InputError(f"{at('P', index)} is {P[index]:g}, a negative probability")
     X, A, _ = P.shape
-    memory.needed(24 * int(np.count_nonzero(P)), what, less)
+    require_memory(24 * int(np.count_nonzero(P)), what, less)
     rows = P.reshape(X * A, X)
     count, where = np.count_nonzero(rows, axis=1), np.nonzero(rows)
     return _from_entries(count, where[1], rows[where], X, A, r, discount, initial, renormalise, name)
@@ -70,7 +69,7 @@ def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: b
         successors.append(coo.col)
         values.append(coo.data.astype(np.float64))
     n = sum(map(len, values))
-    memory.needed(64 * n, f"a table of {n:,} entries", "their number")
+    require_memory(64 * n, f"a table of {n:,} entries", "their number")
     entries = np.concatenate(values), (np.concatenate(pairs), np.concatenate(successors))
     table = csr_array(entries, shape=(X * A, X))  # in order, and each entry once
     for wrong, what in ((~np.isfinite(table.data), "not a finite number"), (table.data < 0, "a negative probability")):
@@ -140,7 +139,7 @@ def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) ->
 
     Entries may come in any order, and twice: then both have the same place.
     """
-    memory.needed(64 * np.size(pair), f"a table of {np.size(pair):,} entries", "their number")
+    require_memory(64 * np.size(pair), f"a table of {np.size(pair):,} entries", "their number")
     key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
     row, column = np.divmod(key, states)
     rows, own = _padded(np.bincount(row, minlength=pairs), column)
@@ -151,7 +150,7 @@ def _padded(count: np.ndarray, successor: np.ndarray) -> tuple[np.ndarray, np.nd
     """The successors (pairs, B) of pairs that have `count` of them, in order; and which of those are not padding."""
     pairs, B = len(count), max(1, int(np.max(count, initial=0)))
     what = f"a table of {pairs:,} pairs, of which one has {B:,} successors,"
-    memory.needed(40 * pairs * B, what, "the number of states, or of successors of that pair")
+    require_memory(40 * pairs * B, what, "the number of states, or of successors of that pair")
 
     short = count < B
     column, n = successor[np.repeat(short, count)], count[short, None]

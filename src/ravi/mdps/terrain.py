@@ -21,7 +21,7 @@ from ravi.core import MDP
 from ravi.mdps.draws import uniforms
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left: the sides of a are a - 1 and a + 1
 
@@ -32,7 +32,7 @@ def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 
     X, A = W * W, len(MOVES)
     seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), named("terrain", W, q, seed=(seed, 0))
-    room(name, "width or types", X, A, 3, q + 1)
+    require_table(name, "width or types", X, A, 3, q + 1)
     slip = (np.arange(q) + draw(q)) / (2 * q)
     ground = (q * draw(X)).astype(np.int64)  # tau(x)
     e = np.eye(q + 1)

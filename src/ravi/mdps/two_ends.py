@@ -20,7 +20,7 @@ from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 THETA = (0.35, 0.4, 0.25)
 SAID, OTHER = 0.9, 0.05  # where the simulator says that action 1 leads, and to each other place
@@ -31,7 +31,7 @@ def two_ends(n: int = 9, discount: float = 0.95, left: float = 0.55) -> MDP:
     n = validation.whole(n, "n", 2)
     left = validation.chance(left, "left")
     name = named("two-ends", n, left=(left, 0.55))
-    room(name, "n", n, 2, 3, 3)
+    require_table(name, "n", n, 2, 3, 3)
     x, one = np.arange(n), np.ones(3)
     down, up = np.maximum(x - 1, 0), np.minimum(x + 1, n - 1)
     entries = [(x, 0, down, 0.9 * one), (x, 0, x, 0.1 * one)]

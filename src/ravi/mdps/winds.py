@@ -20,7 +20,7 @@ from ravi.core import MDP
 from ravi.mdps.names import named
 from ravi.mdps.tables import mixture_of
 from ravi.mdps.terrain import MOVES
-from ravi.runtime.problems import room
+from ravi.validation import require_table
 
 THETA = (0.15, 0.2, 0.35, 0.3)
 PAY = (1.0, 0.9, 0.8, 0.7)
@@ -31,7 +31,7 @@ def winds(width: int = 5, discount: float = 0.95) -> MDP:
     """A wind takes most moves in a W x W grid to a corner; four simulators disagree on which."""
     W = validation.whole(width, "width", 2)
     name = named("winds", W)
-    room(name, "width", W * W, 4, 4, 4)
+    require_table(name, "width", W * W, 4, 4, 4)
     x, e = np.arange(W * W), np.eye(4)
     i, j = np.divmod(x, W)
     corners = ((0, 0), (0, W - 1), (W - 1, W - 1), (W - 1, 0))

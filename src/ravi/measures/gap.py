@@ -44,8 +44,8 @@ from ravi.planning.certificates import EPS, Tables, tables
 from ravi.planning.chains import values_of_small
 from ravi.planning.evaluation import relative_values
 from ravi.planning.predecessors import predecessors
-from ravi.runtime.played import row_as_drawn
 from ravi.runtime.ranges import Number, PolicyOrNan, Positive
+from ravi.runtime.walk import normalise_row
 
 PATIENCE = 300  # sweeps, then V is solved for; a policy that moves by little needs one to ten
 SMALL = 16  # states up to which a chain is solved by elimination
@@ -235,7 +235,7 @@ def _follow(  # type: ignore[no-untyped-def]
             if loose > 0:
                 pi = drawn[k]
                 for x in each(X):
-                    row_as_drawn(before[i, x], pi[x])
+                    normalise_row(before[i, x], pi[x])
                 sync()
             swept = X > SMALL
             if swept:

@@ -30,8 +30,8 @@ from ravi.planning.entropy import conditional_relative_entropy
 from ravi.planning.linear_program import optimal_occupancy
 from ravi.planning.occupancies import occupancy
 from ravi.planning.solver import solve
-from ravi.runtime.played import played
 from ravi.runtime.ranges import Count, Flag, Next, Number, NumberOrNan, Positive, Range
+from ravi.runtime.walk import normalised
 from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
@@ -98,7 +98,7 @@ def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = No
     def opened(m: Hindsight, state: Any, rows: Array) -> None:
         """Close the epoch before, and score the one that begins; in place."""
         _close(m, rows)
-        mu = occupancy(mdp, played(state.policy[rows]))
+        mu = occupancy(mdp, normalised(state.policy[rows]))
         CB = state.CB[rows]
         m.rho[rows] = np.einsum("nxa,jxa->nj", mu.mu, world.tables, optimize=False)
         m.loose[rows] = mu.error

@@ -32,8 +32,8 @@ from ravi.measures.gap import (
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.runtime.log import Log
 from ravi.runtime.ranges import Facts, Number, Past, PolicyOrNan, Positive, Range
+from ravi.runtime.tree import Log
 
 TOLERANCE = 1e-10  # of rho(pi), per policy
 

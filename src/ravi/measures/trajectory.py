@@ -19,8 +19,8 @@ from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, 
 from ravi.planning.evaluation import _evaluate, evaluate
 from ravi.planning.solver import Solution
 from ravi.planning.stages import staged_values
-from ravi.runtime.played import played, row_as_drawn
 from ravi.runtime.ranges import Age, Number, Past, PolicyOrNan, Positive
+from ravi.runtime.walk import normalise_row, normalised
 
 TOLERANCE = 1e-10  # of V^pi, as `evaluate` has it
 
@@ -50,7 +50,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         if stages:
             W, _, error = staged_values(mdp, policies)
             return W, error * mdp.horizon
-        evaluation = evaluate(mdp, played(policies))
+        evaluation = evaluate(mdp, normalised(policies))
         return evaluation.V[:, None], np.asarray(evaluation.error)
 
     def record(m: Trajectory, state: Any, path: Path, opening: bool) -> Trajectory:
@@ -120,7 +120,7 @@ def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore
             if before[i, x, a] != policy[i, x, a]:
                 moved = 1
                 before[i, x, a] = policy[i, x, a]
-        row_as_drawn(before[i, x], pi[x])
+        normalise_row(before[i, x], pi[x])
         mass = 0.0
         for a in range(A):
             mass += pi[x, a]
@@ -165,7 +165,7 @@ def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore
         for a in range(policy.shape[2]):
             moved |= before[i, x, a] != policy[i, x, a]
             before[i, x, a] = policy[i, x, a]
-        row_as_drawn(before[i, x], pi[0, 0, x])
+        normalise_row(before[i, x], pi[0, 0, x])
     if moved:
         V, _, _, error = _evaluate(tables, pi[0], initial, tol, np.zeros((1, policy.shape[1])))
         for x in range(policy.shape[1]):

@@ -13,7 +13,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP, Array
 from ravi.planning.occupancies import occupancy
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 
 def relative_entropy(p: Array, q: Array) -> Array:
@@ -42,7 +42,7 @@ def _series(t: np.ndarray) -> np.ndarray:
 
 def conditional_relative_entropy(mdp: MDP, policy: Array, other: Array) -> Array:
     """H(pi || pi'), of two policies or of two batches. States that pi never visits do not count."""
-    pi, pi_other = problems.policy(policy, mdp), problems.policy(other, mdp, "other")
+    pi, pi_other = policy_table(policy, mdp), policy_table(other, mdp, "other")
     if pi.shape != pi_other.shape:
         raise validation.InputError(f"policy has shape {pi.shape}, but other has {pi_other.shape}")
     nu = occupancy(mdp, pi).nu  # (..., X)

@@ -23,7 +23,7 @@ from ravi.planning.certificates import (
 )
 from ravi.planning.chains import ELIMINATED, approach, eliminated_values, policy_chain
 from ravi.planning.sweeps import policy_sweep
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +68,7 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
     <Evaluation: return 0.00..., V and Q ± ...>
     """
-    batch = problems.policy(policy, an_mdp(mdp))
+    batch = policy_table(policy, an_mdp(mdp))
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)

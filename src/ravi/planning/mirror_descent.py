@@ -26,7 +26,7 @@ from ravi import validation
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 
 class Iterate(NamedTuple):
@@ -101,7 +101,7 @@ def md_mpi_iterates(
         )
     if initial_policy is None:
         initial_policy = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
-    policy = problems.policy(initial_policy, mdp, "initial_policy", interior=True)
+    policy = policy_table(initial_policy, mdp, "initial_policy", interior=True)
     return _iterates(mdp, eta, m, regularised_evaluation, V0, policy)
 
 

@@ -31,7 +31,7 @@ from ravi.planning.chains import (
     policy_chain,
     transpose,
 )
-from ravi.runtime import problems
+from ravi.validation import policy_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
     np.True_
     """
-    batch = problems.policy(policy, an_mdp(mdp))
+    batch = policy_table(policy, an_mdp(mdp))
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     mu, nu, error = of_batch(mdp, batch[None] if single else batch, tol)

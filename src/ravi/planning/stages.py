@@ -24,7 +24,7 @@ from ravi.planning.certificates import EPS, centre, distributions, half_width, m
 from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain
 from ravi.planning.evaluation import relative_values
 from ravi.planning.sweeps import policy_sweep
-from ravi.runtime.played import played
+from ravi.runtime.walk import normalised
 
 MOST = 200_000  # stages of a plan
 
@@ -43,7 +43,7 @@ def effective_horizon(problem: Problem, truncation: float) -> int:
 
 def staged_values(mdp: MDP, policy: Array, tol: float = 1e-10) -> tuple[Array, Array, Array]:
     """W (n, S, X), rho (n,) and a bound on the error of rho (n,), of the policies that rows (n, S, X, A) play."""
-    rows = distributions(played(policy))
+    rows = distributions(normalised(policy))
     n, S, X, _ = rows.shape
     W, returns, error = np.empty((n, S, X)), np.empty(n), np.empty(n)
     loop = bound(_staged_values, values_of=_of_few if X <= ELIMINATED else _of_many)

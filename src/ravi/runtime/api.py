@@ -1,31 +1,63 @@
-"""Runs are started, stopped and resumed here; `ravi.runtime.batches` carries them out, in a world of
-`ravi.runtime.world`.
+"""Runs: their start, stop and resumption.
 
 A run is a pure function of its keys. Between epochs it can be stopped and resumed, with the same bits as if it had
-never stopped.
+never stopped. What it runs in is a world (`ravi.runtime.world`), and drivers take its seeds from epoch to epoch
+(`ravi.runtime.compiled`, `ravi.runtime.python`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
-from typing import Any
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from math import inf, isnan
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import ids, validation
-from ravi._jit.functions import sparing
-from ravi.core import MDP, Learner, Measure
-from ravi.display.progress import Progress, telling
+from ravi._jit.functions import effort, sparing
+from ravi.core import MDP, Array, Floats, Ints, Learner, Measure
+from ravi.display.progress import Progress, telling, wanted
+from ravi.runtime import compiled as compiled_driver
+from ravi.runtime import gpu as devices
 from ravi.runtime import tree
-from ravi.runtime.batches import OPTIONAL, Callback, Going, Part, can_run, go_on, plain_settings
-from ravi.runtime.interrupts import interrupts
-from ravi.runtime.python import Batch
-from ravi.runtime.result import Options, Run
+from ravi.runtime.python import Batch, Task
+from ravi.runtime.result import Options, Run, versions
 from ravi.runtime.settings import alike, learner_of
 from ravi.runtime.world import Named, Scores, World, taken_up, world_named
 
+
+class Look(NamedTuple):
+    """The current results of the seeds of a run.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> looks = []
+    >>> made = ravi.run("psrl", "riverswim/3", 100, seeds=2, callback=looks.append)
+    >>> looks[-1].time
+    array([100, 100])
+    >>> bool((looks[-1].numbers["regret_total"] == made.regret).all())
+    True
+    """
+
+    seeds: Ints  # which seeds                                     (n,)
+    time: Ints  # how many steps each has made                     (n,)
+    numbers: dict[str, Floats]  # of each, by what they are: `regret_total`, `gap`, `reward_total`, ...   (n,)
+
+
+Callback = Callable[[Look], None]
+
+
+CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
+
+
+OPTIONAL = ("trajectory", "stream")  # what `record` may name
 LOG = logging.getLogger("ravi")
 
 
@@ -85,7 +117,7 @@ def run(
         is then not handled
     progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
         False for none
-    callback : called with a `ravi.runtime.writers.Look` ten times a second at most, and at the end: the current regret,
+    callback : called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the current regret,
         gap and rewards of the seeds that are running (on a GPU at the end only)
     measured : False to learn without recording anything
     device : "cpu" or "gpu" (docs/guides/gpu.md)
@@ -264,14 +296,81 @@ def resume_settings(
     return _all(parts, world, _own(measures), going)
 
 
-def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
-    """The batch of a stopped run, which `go_on` copies group by group."""
-    if isinstance(stopped.batch, dict):  # from a file
-        return taken_up(world, stopped, learner, chosen)
-    batch: Batch = stopped.batch
-    if len(chosen) != len(batch.records):
-        raise validation.InputError("the stopped run was made with other measures than these")
-    return batch
+def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
+    """The MDP and the learner, each itself or by its id."""
+    mdp = ids.mdp(mdp)
+    return mdp, learner if isinstance(learner, Learner) else ids.learner(learner, mdp, T)
+
+
+def check_device(device: str, learner: Learner, mdp: Named, steps: int, record: Sequence[str]) -> None:
+    """An error where such a run cannot be on a device."""
+    can_run(device, learner, [])
+    can_run(device, learner, _as_in_suites(learner, mdp, steps, record, 1))
+
+
+def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
+    """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
+    world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
+    return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))
+
+
+# How runs go on.
+
+
+@contextmanager
+def interrupts(
+    *more: signal.Signals, at_once: Callable[[int], bool] = lambda count: count > 1
+) -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, like these signals, sets a flag that a loop reads where it can stop; a second one interrupts at once,
+    or whichever `at_once` says, by its number. A signal that the process ignores (nohup) stays ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    count = 0
+
+    def handle(signum: int, frame: Any) -> None:
+        nonlocal count
+        count += 1
+        if at_once(count):
+            raise KeyboardInterrupt
+
+    heard = [number for number in (signal.SIGINT, *more) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
+    try:
+        yield lambda: count > 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Going(NamedTuple):
+    """How runs go on, and when they stop."""
+
+    pause: int | None
+    stop: Callable[[], bool] | None
+    progress: Progress | bool | None
+    callback: Callback | None
+    device: str
+    threads: int
+
+    @staticmethod
+    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str, threads: int | None) -> Going:
+        on = validation.one_of(device, devices.DEVICES, "device")
+        after = None if pause is None else validation.whole(pause, "pause", 0)
+        ask, told = validation.function(stop, "stop"), validation.function(callback, "callback")
+        many = len(os.sched_getaffinity(0)) if threads is None else validation.whole(threads, "threads")
+        return Going(after, ask, wanted(progress), told, on, many)
+
+
+class Part(NamedTuple):
+    """Settings that go as one batch, the seeds of each after those of the one before."""
+
+    learners: list[Learner]
+    T: int
+    n: int  # seeds of each
+    options: Options
+    begin: Callable[[Sequence[Measure]], Batch]  # the measures -> where it goes on
+    spent: list[float]  # seconds of each, before
 
 
 def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Going) -> list[Run]:
@@ -300,10 +399,118 @@ def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Goi
     return made
 
 
-def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
-    """The MDP and the learner, each itself or by its id."""
-    mdp = ids.mdp(mdp)
-    return mdp, learner if isinstance(learner, Learner) else ids.learner(learner, mdp, T)
+def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
+    """An error, before anything starts, where a run cannot be on a device."""
+    if device == "gpu":
+        why = compiled_driver.why_not(learner, measures, compiled_driver.on_gpu(measures))
+        if why is not None:
+            raise validation.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
+        devices.target()
+
+
+def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
+    """Run a part to its end, or until it stops. going: its `stop` and `progress` are those of this part."""
+    with sparing():
+        batch = part.begin(scores.measures)
+    began = time.perf_counter() - effort.seconds
+    T, n, cpu = part.T, len(batch.walkers.key), going.device == "cpu"
+
+    def tell(batches: Sequence[Batch]) -> None:
+        if going.progress is not None:
+            going.progress(sum(one.plays(T) for one in batches))
+        if going.callback is not None and (cpu or all((one.walkers.time >= T).all() for one in batches)):
+            going.callback(_look(tree.join(batches), scores.measures, T))
+
+    told = tell if going.progress is not None or going.callback is not None else None
+    many = 1
+    if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures):
+        many = n if effort.allowance > 0 else min(going.threads, n)  # what Python may run comes seed by seed
+    shares = np.array_split(np.arange(n), many)
+    tasks = [
+        Task(
+            learner_of(part.learners, part.n, rows), world.answers, T, 1 / (1 - world.discount), part.options["pad"],
+            scores.measures, going.pause, going.stop, told,
+        )
+        for rows in shares
+    ]  # fmt: skip
+    done = world.run(tasks, [tree.take(batch, rows, among=n) for rows in shares], going.device)
+    apart = tree.apart(tree.join(done), part.n)
+    seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
+    made = zip(part.learners, apart, part.spent, strict=True)
+    return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
+
+
+def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
+    """The current results of seeds that are still running (those of others are set aside); at the end, of all."""
+    plays = np.minimum(batch.walkers.time, T)
+    rows = plays < T if (plays < T).any() else np.ones(len(plays), bool)
+    found = [measure.results(m) for measure, m in zip(measures, batch.records, strict=True)]
+    numbers = {name: array for one in found for name, array in one.items() if array.shape == plays.shape}
+    kept = {name: np.asarray(array[rows], np.float64) for name, array in numbers.items()}
+    return Look(batch.walkers.key[rows].astype(np.int64), plays[rows], kept)
+
+
+def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Batch, seconds: float) -> Run:
+    results: dict[str, Array] = {}
+    for measure, m in zip(scores.measures, batch.records, strict=True):
+        results |= measure.results(m)
+    return Run(
+        world=world.kind, mdp=world.name, mdp_digest=world.digest, learner=learner.name,
+        settings=plain_settings(learner), discount=world.discount, steps=part.T,
+        seeds=[int(key) for key in batch.walkers.key], optimum=scores.optimum, optimum_error=scores.error,
+        options=part.options, seconds=seconds, versions=versions(), batch=batch, results=results, units=world.units,
+    )  # fmt: skip
+
+
+def plain_settings(learner: Learner) -> dict[str, Any]:
+    """The learner's settings as JSON holds them: Python's own numbers, and an infinite one as the text inf or -inf."""
+
+    def plain(value: Any, name: str) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)):
+            value = value.tolist()
+        if isinstance(value, (list, tuple)):
+            return [plain(one, name) for one in value]
+        if isinstance(value, dict):
+            return {str(key): plain(one, f"{name}.{key}") for key, one in value.items()}
+        if isinstance(value, float) and isnan(value):
+            raise validation.InputError(f"{learner.name} has the setting {name} = nan, which is not a number")
+        if isinstance(value, float) and value in (inf, -inf):
+            return str(value)
+        return value
+
+    return {name: plain(value, name) for name, value in learner.settings.items()}
+
+
+def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
+    """The batch of a stopped run, which `go_on` copies group by group."""
+    if isinstance(stopped.batch, dict):  # from a file
+        return taken_up(world, stopped, learner, chosen)
+    batch: Batch = stopped.batch
+    if len(chosen) != len(batch.records):
+        raise validation.InputError("the stopped run was made with other measures than these")
+    return batch
+
+
+def _same(stopped: Run, learner: Learner, world: World) -> None:
+    """An error unless the run was made with this learner, in this world."""
+    for what, was, now in (
+        ("MDP", stopped.mdp, world.name),
+        ("discount", stopped.discount, world.discount),
+        ("an MDP of digest", stopped.mdp_digest, world.digest),
+        ("learner", stopped.learner, learner.name),
+        ("settings", stopped.settings, plain_settings(learner)),
+    ):
+        if was != now:
+            raise validation.InputError(f"the stopped run was made with {what} {was}, not {now}")
+
+
+def _as_in_suites(learner: Learner, mdp: Named, steps: int, record: Sequence[str], points: int) -> list[Measure]:
+    """The measures of such a run in a suite."""
+    options: Options = {
+        "record": [name for name in record if name in OPTIONAL], "points": points, "pad": False, "keep_epochs": False,
+        "measured": True,
+    }  # fmt: skip
+    return world_named(mdp).scores(learner, steps, options).measures
 
 
 def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:
@@ -333,16 +540,3 @@ def _wanted(record: Sequence[str]) -> list[str]:
             )
         names.append(name)
     return names
-
-
-def _same(stopped: Run, learner: Learner, world: World) -> None:
-    """An error unless the run was made with this learner, in this world."""
-    for what, was, now in (
-        ("MDP", stopped.mdp, world.name),
-        ("discount", stopped.discount, world.discount),
-        ("an MDP of digest", stopped.mdp_digest, world.digest),
-        ("learner", stopped.learner, learner.name),
-        ("settings", stopped.settings, plain_settings(learner)),
-    ):
-        if was != now:
-            raise validation.InputError(f"the stopped run was made with {what} {was}, not {now}")

@@ -22,9 +22,8 @@ from ravi._jit import teams
 from ravi._jit.functions import compiled, effort, instance
 from ravi._jit.teams import NEVER, Room, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
-from ravi.runtime.played import refuse
 from ravi.runtime.python import Batch, Task, path_length
-from ravi.runtime.walk import NO_AGES, NO_VISITS, World, room, steps_with
+from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, room, steps_with
 from ravi.runtime.walk import learn as nothing
 
 AHEAD = 32  # steps whose numbers are drawn together, where a team is several threads
@@ -273,6 +272,6 @@ def advance(
     for target, batch in zip(targets, batches, strict=True):
         target.finish()
         keys = batch.walkers.key
-        refuse(task.learner.name, batch.state.policy, keys, np.zeros(len(keys), np.bool_))
+        check_policies(task.learner.name, batch.state.policy, keys, np.zeros(len(keys), np.bool_))
     if task.tell is not None:
         task.tell(batches)

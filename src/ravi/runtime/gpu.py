@@ -24,9 +24,10 @@ from ravi._jit.cuda import compiling, cuda_words
 from ravi._jit.functions import instance
 from ravi.core import Array, Path
 from ravi.runtime import compiled as compiled_driver
-from ravi.runtime import extras, tree
+from ravi.runtime import tree
 from ravi.runtime.python import Batch, Task, path_length
 from ravi.runtime.walk import padding
+from ravi.validation import install_command
 
 DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
@@ -54,7 +55,7 @@ def target() -> Target:
         cuda = cuda_words()
     except ImportError as error:
         raise validation.InputError(
-            f"device=gpu needs CuPy and numba-cuda, and {error.name} is not installed: {extras.install('gpu')}"
+            f"device=gpu needs CuPy and numba-cuda, and {error.name} is not installed: {install_command('gpu')}"
         ) from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()

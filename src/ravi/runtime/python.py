@@ -16,8 +16,7 @@ from ravi._jit.functions import effort
 from ravi._jit.teams import NEVER
 from ravi.core import Array, Learner, Measure, Until
 from ravi.runtime import tree
-from ravi.runtime.played import refuse
-from ravi.runtime.walk import World, room, walk
+from ravi.runtime.walk import World, check_policies, room, walk
 
 OFTEN = 0.1  # seconds between two times that progress is told
 BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
@@ -74,7 +73,7 @@ def run(task: Task, batch: Batch) -> Batch:
                 tell([Batch(walkers, state, records)])
             look = now + OFTEN
         state = learner.plan(state)
-        refuse(learner.name, state.policy, walkers.key, finished)
+        check_policies(learner.name, state.policy, walkers.key, finished)
         wanted = learner.until(state, walkers.time)
         if wanted is not asked:
             asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)

@@ -1,4 +1,4 @@
-"""What does a run give? A `Run`: exact regret and its error, curves, epochs, policies, and what made it."""
+"""The result of a run: exact regret and its error, curves, epochs, policies, and what made it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ravi import validation
 from ravi.core import Array, Floats, Ints
 from ravi.display import printable
 from ravi.measures.curve import grid
-from ravi.runtime import archive, extras, tree
+from ravi.runtime import archive, tree
+from ravi.validation import require_pandas
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -40,7 +41,7 @@ def versions() -> dict[str, str]:
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "display", "lab", "live", "statistics", "verify"}
-FILES_APART = {"__init__.py", "contract.py", "printable.py", "writers.py"}
+FILES_APART = {"__init__.py", "testing.py"}
 
 
 @cache
@@ -311,7 +312,7 @@ class Run:
 
     def to_pandas(self) -> Any:
         """The curves as a pandas DataFrame: a row for every seed and time, a column for every curve."""
-        pandas = extras.pandas("run.to_pandas()", "run.regret_curve")
+        pandas = require_pandas("run.to_pandas()", "run.regret_curve")
         times, seeds = self.times, np.array(self.seeds)
         curves = [name for name in CURVES if name in self.results]
         columns = {"seed": np.repeat(seeds, len(times)), "time": np.tile(times, len(seeds))}

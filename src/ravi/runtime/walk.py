@@ -16,7 +16,10 @@ import numpy as np
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, alone, each, first, sync, team
 from ravi.core import MDP, Array, Path, Seedwise, Until, Walkers
+from ravi.planning.certificates import EPS, miss
 from ravi.random import INITIAL, block, uniforms
+from ravi.runtime.ranges import PLAYABLE
+from ravi.validation import InputError
 
 PARTS, MANY = 8, 512  # of `find`
 
@@ -239,3 +242,74 @@ def _no_plan(own, i, t):  # type: ignore[no-untyped-def]
 
 
 TOGETHER = Seedwise(_no_plan, learn, lambda state, teams: (), together=True)
+
+
+# Policies as they are played.
+
+TYPES = "fdbBhHiIlLqQ?"  # float32, float64 and whole numbers, as NumPy codes them
+
+
+def normalised(policy: Array) -> Array:
+    """The policy that is played by rows (..., A); the rows themselves where only rounding keeps them from one."""
+    rows = np.ascontiguousarray(policy, dtype=np.float64)
+    A = rows.shape[-1]
+    return rows if miss(rows) <= EPS * A else normalise_rows(rows.reshape(-1, A)).reshape(rows.shape)
+
+
+@compiled
+def normalise_rows(rows):  # type: ignore[no-untyped-def]
+    """`normalised`, of rows (N, A) that are not negative."""
+    drawn = np.empty_like(rows)
+    for i in range(rows.shape[0]):
+        normalise_row(rows[i], drawn[i])
+    return drawn
+
+
+@compiled
+def normalise_row(row, drawn):  # type: ignore[no-untyped-def]
+    A = row.shape[0]
+    total, last = 0.0, 0
+    for b in range(A):
+        total += row[b]
+        drawn[b] = row[b]
+        if row[b] > 0.0:
+            last = b
+    if abs(total - 1.0) > EPS * A:
+        mass = 0.0
+        for b in range(last + 1):
+            below = min(mass, 1.0)
+            mass += row[b]
+            drawn[b] = (min(mass, 1.0) if b < last else 1.0) - below
+
+
+def check_policies(name: str, policy: Array, keys: Array, over: Array) -> None:
+    """An error where rows (n, X, A) or (n, S, X, A) of a learner, of the seeds that are not over, are no policy."""
+    if policy.dtype.char not in TYPES:
+        raise InputError(f"{name} has a policy of {policy.dtype}; it must be of float64 or float32")
+    rows = policy if policy.ndim == 3 else policy.reshape(len(keys), -1, policy.shape[-1])
+    i, place = _no_policy(rows, over)
+    if i < 0:
+        return
+    row, (stage, x) = rows[i, place].astype(np.float64), divmod(place, policy.shape[-2])
+    wrong = "has a negative probability" if (row < 0).any() else f"sums to {row.sum():.10g}, not 1"
+    raise InputError(
+        f"{name} planned what is no policy: seed {int(keys[i])}, state {x}{f' at age {stage}' * (policy.ndim == 4)}: "
+        f"the row {np.array2string(row, threshold=8)} {wrong} (to within {PLAYABLE:g})"
+    )
+
+
+@compiled
+def _no_policy(rows, over):  # type: ignore[no-untyped-def]
+    """The first seed and the first of its rows that is no distribution; -1 where all are."""
+    n, N, A = rows.shape
+    for i in range(n):
+        if over[i] == 0:
+            for k in range(N):
+                mass, least = 0.0, 0.0
+                for b in range(A):
+                    p = np.float64(rows[i, k, b])
+                    mass += p
+                    least = min(least, p)
+                if not (abs(mass - 1.0) <= PLAYABLE and least >= 0.0):  # a nan neither
+                    return i, k
+    return -1, -1

@@ -21,12 +21,13 @@ from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import Solution, solve
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import gpu as gpu
-from ravi.runtime import memory, tree
 from ravi.runtime import python as python_driver
+from ravi.runtime import tree
 from ravi.runtime.python import Batch, Task
 from ravi.runtime.ranges import Facts, check
 from ravi.runtime.result import Options, Run
 from ravi.runtime.walk import padding, start, world_of
+from ravi.validation import memory_errors, require_memory
 
 COPIES = 3  # of the seeds: as they begin, as those of each thread end, and together again
 TOLERANCE = 1e-12  # of V*, where rounding allows
@@ -149,12 +150,12 @@ class Tabular(NamedTuple):
         points = min(options["points"], steps)
         policy = 8 * max(learner.stages, 1) * self.mdp.states * self.mdp.actions
         stream = 13 * steps if "stream" in options["record"] else 0
-        memory.needed(n * (3 * policy + 16 * points + stream) + 40 * points, what, lower)
+        require_memory(n * (3 * policy + 16 * points + stream) + 40 * points, what, lower)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         """All seeds as they begin; one of them first, which says how much they need together."""
         n, (what, lower) = len(keys), self._asked(learner, len(keys))
-        with memory.told(what, lower):
+        with memory_errors(what, lower):
             state, records = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
             told, wanted = tuple(state.policy.shape[-2:]), (self.mdp.states, self.mdp.actions)
             if told != wanted:
@@ -162,7 +163,7 @@ class Tabular(NamedTuple):
                     f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
                     f"but {self.name} has {wanted[0]} and {wanted[1]}"
                 )
-            memory.needed(COPIES * n * tree.size((state, records)), what, lower)
+            require_memory(COPIES * n * tree.size((state, records)), what, lower)
             if n > 1:
                 state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
         return Batch(start(self.answers, keys), state, records)

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.runtime.extras import install
 from ravi.statistics.comparisons import differences
 from ravi.statistics.intervals import student
 from ravi.statistics.scores import Scores
-from ravi.validation import InputError, positive, probability, whole
+from ravi.validation import InputError, install_command, positive, probability, whole
 
 MOST = 10**9  # seeds that are looked at
 
@@ -137,5 +136,5 @@ def _adastop() -> Any:
     try:
         from adastop import MultipleAgentsComparator
     except ImportError:
-        raise InputError(f"the sequential test needs AdaStop: {install('seeds')}") from None
+        raise InputError(f"the sequential test needs AdaStop: {install_command('seeds')}") from None
     return MultipleAgentsComparator

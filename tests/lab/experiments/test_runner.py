@@ -27,7 +27,7 @@ from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
-from ravi.runtime import batches
+from ravi.runtime import api
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime.result import versions
 from ravi.validation import InputError
@@ -210,7 +210,7 @@ def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path, 
 
 
 def test_what_a_worker_did_not_begin_goes_out_again(long, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "CACHE", 5000)
+    monkeypatch.setattr(api, "CACHE", 5000)
     monkeypatch.setattr(working, "SECOND", 0.0)
     pool = Here()
     drive(LONG, tmp_path / "out", pool)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ravi import ids, validation
+from ravi.ids import allow_imports
 from ravi.lab.experiments.suite_file.specification import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.runtime.foreign import importable
 from ravi.validation import InputError
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
@@ -561,7 +561,7 @@ def test_modules_are_imported_from_beside_the_suite(beside):
 
 def test_python_data_names_no_folder_unless_it_is_given(beside):
     folder, name = beside
-    importable(str(folder))
+    allow_imports(str(folder))
     assert specify(suite_of(learners=[f"{name}:mine"])).folder == ""
     assert specify(suite_of(learners=[f"{name}:mine"]) | {"folder": str(folder)}).folder == str(folder)
 
@@ -589,9 +589,9 @@ def test_a_worker_can_import_what_the_suite_names(beside):
 
 def test_a_folder_is_last_on_the_path_and_there_once(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
-    importable(str(tmp_path))
-    importable(str(tmp_path))
-    importable("")
+    allow_imports(str(tmp_path))
+    allow_imports(str(tmp_path))
+    allow_imports("")
     assert sys.path[-1] == str(tmp_path)
     assert sys.path.count(str(tmp_path)) == 1
 

@@ -10,8 +10,8 @@ from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
 from ravi.lab.experiments.rows import rows_of, unpacked
 from ravi.lab.experiments.work import work
+from ravi.runtime import api
 from ravi.runtime import api as engine
-from ravi.runtime import batches
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime.result import Run
 from tests.lab.experiments.tasks import LEARNER, RIVER, bits, task, write_learners
@@ -98,7 +98,7 @@ def test_a_run_is_not_gone_on_with_by_other_versions(monkeypatch):
     """Its bits would be of two kinds."""
     one = task(slice=0.0)
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "versions", lambda: {"ravi": "0.0"})
+        patch.setattr(api, "versions", lambda: {"ravi": "0.0"})
         held = work(task(), asked(100)).checkpoint
     anew = Run.load(io.BytesIO(work(one._replace(checkpoint=held)).checkpoint))
     assert anew.plays.max() < Run.load(io.BytesIO(held)).plays.min()
@@ -135,7 +135,7 @@ def test_a_bad_seed_is_found_by_halving_though_every_slice_is_short(mine):
 
 
 def test_as_many_seeds_as_share_the_cache_go_side_by_side_and_what_was_not_begun_comes_back(monkeypatch):
-    monkeypatch.setattr(batches, "CACHE", 4000)
+    monkeypatch.setattr(api, "CACHE", 4000)
     widths = []
 
     def run(learner, mdp, steps, seeds, **more):

@@ -17,7 +17,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.random import block
 from ravi.runtime import python as python_driver
 from ravi.runtime import world as worlds
-from ravi.runtime.played import PLAYABLE
+from ravi.runtime.ranges import PLAYABLE
 from ravi.schedules import never
 from ravi.theory import mixture
 from ravi.verify import books, discussion, lemmas, preliminaries, regression

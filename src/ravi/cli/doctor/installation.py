@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from ravi.cli.doctor.report import ABSENT, BROKEN, OK, PATIENCE, WARNING, Check
-from ravi.runtime.extras import install
+from ravi.validation import install_command
 
 PYTHON = "3.11"
 ONES = 2**64 - 1
@@ -37,7 +37,7 @@ def packages() -> Iterator[Check]:
 def extras() -> Iterator[Check]:
     for extra, asked in requirements().items():
         for needed in asked if extra else ():
-            yield _package(f"extra {extra}", needed, missing=ABSENT, command=install(extra))
+            yield _package(f"extra {extra}", needed, missing=ABSENT, command=install_command(extra))
 
 
 def requirements() -> dict[str, list[Requirement]]:

@@ -10,15 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ravi.cli.doctor.report import ABSENT, BROKEN, OK, PATIENCE, WARNING, Check
-from ravi.runtime.extras import install
-from ravi.validation import InputError
+from ravi.validation import InputError, install_command
 
 LITTLE_DISK, LITTLE_MEMORY = 2**30, 2**30  # bytes, below which there is a warning
 
 
 def cores_and_memory() -> Iterator[Check]:
     from ravi.machine import blas, cores, cpu, memory, quota
-    from ravi.runtime.memory import free as available
+    from ravi.machine import free_memory as available
 
     usable, present, share = cores(), os.cpu_count() or 1, quota()
     limit = f", a control group allows {share:g}" if share is not None else ""
@@ -53,7 +52,7 @@ def graphics() -> Iterator[Check]:
         yield Check("GPU", ABSENT, "none; none is needed")
     elif missing:
         seen = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
-        yield Check("GPU", ABSENT, seen, f"for device=gpu: {install('gpu')}")
+        yield Check("GPU", ABSENT, seen, f"for device=gpu: {install_command('gpu')}")
     else:
         yield _usable("; ".join(names))
 

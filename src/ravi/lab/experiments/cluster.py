@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any
 from ravi import validation
 from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
-from ravi.runtime.extras import install
 from ravi.runtime.result import versions
-from ravi.validation import InputError
+from ravi.validation import InputError, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +135,7 @@ def _ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise InputError(f"Ray cannot be imported ({error}): {install('ray')}") from None
+        raise InputError(f"Ray cannot be imported ({error}): {install_command('ray')}") from None
 
 
 def _join(ray: Any, address: str, workers: int | None) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 
 from ravi import ids
 from ravi.core import MDP
+from ravi.ids import allow_imports
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Damaged, Store
 from ravi.lab.experiments.suite_file.specification import Suite, differences
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.runtime import batches
 from ravi.runtime import gpu as device
-from ravi.runtime.foreign import importable
+from ravi.runtime.api import check_device
 from ravi.runtime.result import versions
 from ravi.runtime.world import Tabular, World
 from ravi.validation import InputError
@@ -43,7 +43,7 @@ def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
     whatever its name. Modules of one's own are found in the folder that the suite names, where code is allowed.
     """
     if allow_code:
-        importable(suite.folder)
+        allow_imports(suite.folder)
         return
     facts = plan.facts_from(store.specification() or {})
     kept = {name for name, digest in facts.mdps.items() if store.mdp(digest) is not None}
@@ -123,7 +123,7 @@ def runs_there(
     device.target()
     mdps = compared(suite, store, adopt, mix_versions, own)[1]
     for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
-        batches.check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
+        check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:

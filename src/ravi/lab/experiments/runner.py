@@ -28,8 +28,8 @@ from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Suite
 from ravi.machine import cores
+from ravi.runtime.api import interrupts
 from ravi.runtime.gpu import DEVICES
-from ravi.runtime.interrupts import interrupts
 from ravi.validation import InputError
 
 if TYPE_CHECKING:

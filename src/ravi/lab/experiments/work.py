@@ -38,7 +38,8 @@ from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_o
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runtime import api as engine
-from ravi.runtime import batches, tree
+from ravi.runtime import tree
+from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
 from ravi.runtime.settings import alike
 from ravi.runtime.world import World, world_named
@@ -243,13 +244,13 @@ class _Doing:
 
 def _record(setting: Setting) -> tuple[str, ...]:
     """What a run records, of what the setting keeps."""
-    return tuple(name for name in setting.record if name in batches.OPTIONAL)
+    return tuple(name for name in setting.record if name in OPTIONAL)
 
 
 def _width(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], seed: int) -> int:
     """How many seeds go side by side; one, where the first of them cannot even begin."""
     try:
-        return batches.side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
+        return side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
     except MACHINE:
         raise
     except Exception:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
-from ravi.runtime.log import Log
+from ravi.runtime.tree import Log
 from ravi.validation import InputError
 
 NEAR = 0.01  # of the largest margin: within this of zero the axis is linear

@@ -39,7 +39,7 @@ def watch(
     """
     from rich.console import Console as RichConsole
 
-    from ravi.runtime.interrupts import interrupts
+    from ravi.runtime.api import interrupts
 
     every = positive(every, "every")
     view = View(Path(folder))

@@ -16,8 +16,7 @@ from ravi.live.grid import Grid
 from ravi.live.labels import Labels, named
 from ravi.live.numberings import Digits, Discrete, Parts, Space
 from ravi.live.spaces import space_from
-from ravi.runtime import extras
-from ravi.validation import InputError
+from ravi.validation import InputError, require_pandas
 
 if TYPE_CHECKING:
     from ravi.live.policies.policy import Policy
@@ -50,7 +49,7 @@ class Observations:
 
     def frame(self, table: Array) -> Any:
         """The table as a pandas DataFrame; its index are observations (of a grid, the centres of its cells)."""
-        pandas = extras.pandas("policy.frame()", "policy.table")
+        pandas = require_pandas("policy.frame()", "policy.table")
         rows = [_label(self.states.observation(x)) for x in range(min(self.X, self.states.size))]
         if len(rows) < self.X and not isinstance(self.states, Labels):
             rows.append("terminal")  # the absorbing state, beyond all observations

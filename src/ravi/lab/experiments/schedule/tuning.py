@@ -22,8 +22,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.lab.experiments.suite_file.specification import Tuning
-from ravi.runtime.extras import install
-from ravi.validation import InputError
+from ravi.validation import InputError, install_command
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.schedule.jobs import Job
@@ -200,6 +199,6 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise InputError(f"the sampler optuna needs Optuna: {install('tuning')}") from None
+        raise InputError(f"the sampler optuna needs Optuna: {install_command('tuning')}") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

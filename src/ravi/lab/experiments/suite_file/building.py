@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ravi import ids, validation
+from ravi.ids import allow_imports, check_origin, foreign_name
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
 from ravi.lab.experiments.suite_file.reading import Places, is_id
 from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.mdps import MDPS
-from ravi.runtime import foreign, memory
-from ravi.runtime.problems import size
 from ravi.runtime.result import RESULTS
 from ravi.runtime.world import Tabular, World, world_named
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory, table_size
 
 
 class Builder:
@@ -29,7 +28,7 @@ class Builder:
         self._learners: dict[tuple[str, str, int], str] = {}
 
     def check(self, suite: Suite, places: Sequence[Places]) -> None:
-        foreign.importable(suite.folder)
+        allow_imports(suite.folder)
         for section, place in zip(suite.sections, places, strict=True):
             worlds = self._mdps(section, place, suite.folder)
             for text, world in worlds.items():
@@ -74,10 +73,10 @@ class Builder:
                 if inner != text and (ids.is_file(inner) or ids.code_in(inner) is not None):
                     raise InputError(f"{text}: in a suite, {ids.LARGE} stands before an id of ravi's own")
                 made = self._worlds[text] = world_named(text)
-                self._size += size(made.mdp) if isinstance(made, Tabular) else 0
+                self._size += table_size(made.mdp) if isinstance(made, Tabular) else 0
             except Exception as error:  # a builder of one's own may raise anything
                 self._worlds[text] = said(error)
-            memory.needed(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
+            require_memory(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
         return self._worlds[text]
 
     def _wrong(
@@ -132,6 +131,6 @@ def _beyond(world: World, section: Section, device: str) -> Iterator[tuple[str, 
 
 def _from_here(text: str, folder: str) -> None:
     """An error if a user's module is not the one beside the suite, but another of the same name."""
-    name = foreign.name_in(text)
+    name = foreign_name(text)
     if name is not None and folder:
-        foreign.beside(text, name.split(":")[0], folder)
+        check_origin(text, name.split(":")[0], folder)

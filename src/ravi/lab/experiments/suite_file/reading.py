@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ravi import validation
-from ravi.ids import WORLDS, file_in
+from ravi.ids import WORLDS, file_in, foreign_name
 from ravi.lab.experiments.schedule.settings import CURVES
 from ravi.lab.experiments.suite_file.mistakes import Mistakes
 from ravi.lab.experiments.suite_file.specification import (
@@ -23,10 +23,8 @@ from ravi.lab.experiments.suite_file.specification import (
     Tuning,
 )
 from ravi.lab.experiments.suite_file.toml_lines import Path as Place
-from ravi.runtime import memory
-from ravi.runtime.foreign import name_in
 from ravi.runtime.gpu import DEVICES
-from ravi.validation import InputError
+from ravi.validation import InputError, require_memory
 
 T = TypeVar("T")
 Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whether there are several values
@@ -77,7 +75,7 @@ class Reader:
         found, device = tuple(sections), "cpu"
         with self.told.at(("device",)):
             device = validation.one_of(data.get("device", "cpu"), DEVICES, "device")
-        own = any(name_in(one) for section in found for one in (*section.mdps, *section.learners.values()))
+        own = any(foreign_name(one) for section in found for one in (*section.mdps, *section.learners.values()))
         folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
         return Suite(
             name=self._text((), data, "name", name), sections=found,
@@ -266,7 +264,7 @@ class Reader:
                 counted = f"up to here there would be {entries} entries, MDPs x learners x T x columns"
                 raise InputError(f"{counted}, and {MOST} are the most")
             what = f"to keep account of {runs} runs up to here, tuning among them,"
-            memory.needed(RUN * runs, what, "seeds or entries")
+            require_memory(RUN * runs, what, "seeds or entries")
             return
         self.told.tell()
 
@@ -303,7 +301,7 @@ def is_id(text: str) -> bool:
     from ravi.mdps import MDPS
 
     heads = {name.split("/")[0] for name in (*MDPS, *WORLDS)}
-    return name_in(text) is not None or re.split("[/,]", text)[0] in heads
+    return foreign_name(text) is not None or re.split("[/,]", text)[0] in heads
 
 
 def _is_list(value: Any) -> bool:

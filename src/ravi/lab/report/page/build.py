@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ravi.runtime import archive
-from ravi.runtime.extras import needed
-from ravi.validation import InputError
+from ravi.validation import InputError, require_extra
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
@@ -39,7 +38,7 @@ def report(
     """
     from ravi.lab.experiments.results import ConflictWarning, DamagedWarning, results
 
-    needed("the page needs", "report", "jinja2", "plotly")
+    require_extra("the page needs", "report", "jinja2", "plotly")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (ConflictWarning))
         warnings.simplefilter("ignore", (DamagedWarning))  # both stand on the page
