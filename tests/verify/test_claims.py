@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import ravi.runtime.api
 from scipy.optimize import linprog
 from scipy.stats import t as student
 
+import ravi.runtime.api
 from ravi.estimators.known import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets

@@ -47,7 +47,9 @@ def run(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="Among which seeds are shared out; all cores by default.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="The number of threads; all cores by default.")
+    ] = None,
     as_json: JSON = False,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.

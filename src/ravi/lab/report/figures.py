@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "index_page", "pyplot", "regret_figure", "written"]
+__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
@@ -87,14 +87,6 @@ class Panel(NamedTuple):
     @property
     def name(self) -> str:
         return slug(self.section, self.mdp, f"T{self.steps}", self.column)
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot without a screen, or an error that says how to get it."""
-    library().use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
 
 
 def each_written(
