@@ -1,4 +1,4 @@
-"""What can be typed about one run, or one MDP? `run`, `solve`, `verify`."""
+"""The commands about one run or one MDP: `run`, `solve`, `verify`."""
 
 from __future__ import annotations
 

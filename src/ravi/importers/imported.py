@@ -55,7 +55,8 @@ class Imported:
 
 def imported(
     entries: Sequence[Any], X: int, A: int, discount: float, initial: Any, *, name: str,
-    states: Sequence[Any] | None = None, actions: Sequence[Any] | None = None, renormalise: bool = False, pairs: Array | None = None,
+    states: Sequence[Any] | None = None, actions: Sequence[Any] | None = None, renormalise: bool = False,
+    pairs: Array | None = None,
     where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
 ) -> Imported:  # fmt: skip
     """The MDP of entries, columns x, a, x', probability and reward (in the units of the source) in any order; several
