@@ -63,7 +63,8 @@ hooks: $(READY)
 
 # The pages that are generated from the code.
 docs: $(READY)
-	$(BIN)/python -m ravi.lab.report.learners docs/reference
+	$(BIN)/python docs/make_learners.py docs/reference
+	$(BIN)/python docs/make_command.py docs/reference/command.md
 	$(BIN)/ravi demo && cp demo/regret.png docs/demo.png
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py

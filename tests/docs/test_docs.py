@@ -9,6 +9,7 @@ import pytest
 
 from ravi.lab.experiments.suite_file.specify import specify
 from tests.docs.test_guides import RUN
+from tests.helpers import script
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
@@ -83,13 +84,13 @@ def test_every_python_snippet_runs(code, tmp_path, monkeypatch, capsys):
 
 def test_the_pages_of_benchmarks_begin_as_their_scripts_say():
     told = {}
-    for script in (ROOT / "benchmarks").glob("*.py"):
-        found = re.search(r'^ABOUT = """\\?\n(.*?)\n"""', script.read_text(), flags=re.DOTALL | re.MULTILINE)
-        told |= {script: found[1]} if found else {}
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        found = re.search(r'^ABOUT = """\\?\n(.*?)\n"""', path.read_text(), flags=re.DOTALL | re.MULTILINE)
+        told |= {path: found[1]} if found else {}
     assert len(told) == 13
-    for script, about in told.items():
+    for path, about in told.items():
         said = re.escape(about).replace(r"\{SEEDS\}", r"\d+").replace(r"\{EPISODES\}", r"\d+")
-        assert re.match(rf"# [^\n]+\n\n{said}\n\n", script.with_suffix(".md").read_text()), script.name
+        assert re.match(rf"# [^\n]+\n\n{said}\n\n", path.with_suffix(".md").read_text()), path.name
 
 
 def test_paper_md_maps_every_numbered_statement():
@@ -112,19 +113,20 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_pages_of_the_learners_are_those_that_the_code_makes():
-    from ravi.lab.report.learners import pages
-
-    found = pages()
+    found = script("make_learners").pages()
     assert {f"learners/{file.name}" for file in (REFERENCE / "learners").iterdir()} == set(found) - {"learners.md"}
     for name, text in found.items():
         assert (REFERENCE / name).read_text() == text, "run `make docs`"
 
 
+def test_the_page_of_the_command_is_the_one_that_the_code_makes():
+    assert (REFERENCE / "command.md").read_text() == script("make_command").page(), "run `make docs`"
+
+
 def test_every_learner_is_on_the_page_of_its_family():
     from ravi.ids import LEARNERS
-    from ravi.lab.report.learners import pages
 
-    chooser, *families = pages().values()
+    chooser, *families = script("make_learners").pages().values()
     headings = [name for text in families for name in re.findall(r"^## (\S+)$", text, flags=re.MULTILINE)]
     assert sorted(headings) == sorted(LEARNERS)
     assert all(chooser.count(f"[{name}](") == 2 for name in LEARNERS)

@@ -1,15 +1,15 @@
-"""What is to be cited? BibTeX of the paper, of this software, and of the papers of learners, from their own docstrings.
+"""Citations: BibTeX of the paper, of this software, and of the papers of learners.
 
-A docstring cites as people do: A. Moulin, G. Neu, "Title", ICML 2023. What can be split into fields without guessing
-is split; all else goes into a note as it stands. No field is made up.
+`references.bib` has every work once, under a line that names the learners that are cited by it, each perhaps with what
+it is cited for. The docstring of a learner that is not of this library may say its paper by the label `Paper:`.
 """
 
 import inspect
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
 from ravi import __version__
 from ravi.validation import InputError
@@ -17,24 +17,14 @@ from ravi.validation import InputError
 TITLE = "ravi: optimistic planning and exploration in infinite-horizon discounted MDPs"
 AUTHOR = "The ravi developers"
 RELEASED = "2026-11-15"
-PAPER = {
-    "author": "Moulin, Antoine and Neu, Gergely",
-    "title": "Optimistic Planning by Regularized Dynamic Programming",
-    "booktitle": "Proceedings of the 40th International Conference on Machine Learning (ICML)",
-    "year": "2023",
-}
-
-INITIALS, SURNAME = r"(?:[A-Z]\.(?:-[A-Z]\.)? ?)+", r"(?:Van )?[A-Z][\w'-]+"  # C.-Y. Wei, B. Van Roy
-NAME = INITIALS + SURNAME
-WORK = re.compile(rf'(?P<before>.*?)(?P<authors>{NAME}(?:, {NAME})*), "(?P<title>[^"]+)", (?P<where>.*?)\.?', re.DOTALL)
-ARXIV = re.compile(r",? ?\(?arXiv (\d{4}\.\d{4,5})\)?")
+REFERENCES = Path(__file__).with_name("references.bib")
 
 
 def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) -> str:
     """BibTeX for learners by their ids, and for all learners of folders of results; for nothing: the paper and ravi."""
     given = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     if not given:
-        return "\n".join([_entry("inproceedings", "moulin2023optimistic", PAPER), software()])
+        return "\n".join([*(entry for entry, _ in works("ravi-ucb")), software()])
     learners: dict[str, bool] = {}  # id -> whether it was typed
     entries: dict[str, list[str]] = {}  # entry -> what it is cited for
     for name in given:
@@ -44,8 +34,7 @@ def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) 
         else:
             learners[os.fspath(name)] = True
     for learner, typed in learners.items():
-        head, text = _paper(learner, typed)
-        for entry, why in _entries(head, text):
+        for entry, why in _works_of(learner, typed):
             cited = entries.setdefault(entry, [])
             cited += [why] if why and why not in cited else []
     return "\n".join(f"% {', '.join(cited)}\n{entry}" if cited else entry for entry, cited in entries.items())
@@ -53,8 +42,21 @@ def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) 
 
 def software() -> str:
     """BibTeX of this version of ravi."""
-    fields = {"author": f"{{{AUTHOR}}}", "title": TITLE, "year": RELEASED[:4], "note": f"Version {__version__}"}
-    return _entry("misc", "ravi", fields)
+    return (
+        f"@misc{{ravi,\n  author = {{{{{AUTHOR}}}}},\n  title = {{{{{TITLE}}}}},\n  year = {{{RELEASED[:4]}}},\n"
+        f"  note = {{Version {__version__}}},\n}}\n"
+    )
+
+
+def works(learner: str) -> list[tuple[str, str]]:
+    """The entries of a learner of this library by its name, each with what it is cited for."""
+    found = []
+    for block in REFERENCES.read_text(encoding="utf-8").split("\n\n"):
+        head, _, entry = block.partition("\n")
+        for why in head.removeprefix("% ").split("; "):
+            if why.partition(" (")[0] == learner:
+                found.append((entry.rstrip("\n") + "\n", why))
+    return found
 
 
 def _learners_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -66,8 +68,8 @@ def _learners_in(folder: str | os.PathLike[str]) -> list[str]:
     return sorted(found)
 
 
-def _paper(learner: str, typed: bool) -> tuple[str, str]:
-    """The name of a learner, and what its docstring, or that of its file, says after `Paper:`.
+def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
+    """The entries of a learner by its id; one that is not of this library has what its docstring says as a note.
 
     A module that a folder names is not imported for that.
     """
@@ -78,78 +80,19 @@ def _paper(learner: str, typed: bool) -> tuple[str, str]:
 
     own = foreign_name(learner)
     if own is not None and not typed:
-        return own, f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
+        said = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
+        return [(f"% {own} has no paper: {said}\n", "")]
     try:
         head = ids.canonical(learner).split(",")[0]
     except InputError as error:
         raise InputError(f"{error} A folder of results may be named as well.") from None
-    if head in ids.LEARNERS:
-        builder = ids.builder_of(ids.LEARNERS[head])
-    else:
-        builder = foreign_function(head, head, Learner)
+    known = works(head)
+    if known:
+        return known
+    builder = ids.builder_of(ids.LEARNERS[head]) if head in ids.LEARNERS else foreign_function(head, head, Learner)
     facts = labelled(inspect.getdoc(sys.modules[builder.__module__]) or "") | labelled(inspect.getdoc(builder) or "")
-    return head, facts.get("Paper", "none is named in its docstring.")
-
-
-def _entries(learner: str, text: str) -> list[tuple[str, str]]:
-    """The entries of a citation, which may name several works, each with what it is cited for."""
-    if re.match(r"none\b", text):
-        return [(f"% {learner} has no paper: {text}\n", "")]
-    pieces = re.split(r";\s+(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", text)  # at semicolons outside quotes
-    return [_work(piece.strip(), learner, number) for number, piece in enumerate(pieces, start=1)]
-
-
-def _work(text: str, learner: str, number: int) -> tuple[str, str]:
-    """The entry of one work, and what it is cited for: the learner, and words that stand before the authors."""
-    found = WORK.fullmatch(text)
-    fields = None if found is None else _where(found["where"])
-    if found is None or fields is None:
-        return _entry("misc", f"{_plain(learner)}-{number}", {"note": text}), learner
-    before = found["before"].strip(" ,:")
-    why = f"{learner} ({before})" if before else learner
-    title = " ".join(found["title"].split())
-    if title.casefold() == PAPER["title"].casefold():
-        return _entry("inproceedings", "moulin2023optimistic", PAPER), why
-    kind = "article" if "journal" in fields else "inproceedings" if "booktitle" in fields else "misc"
-    authors = re.findall(f"({INITIALS})({SURNAME})", found["authors"])
-    names = " and ".join(f"{surname}, {initials.strip()}" for initials, surname in authors)
-    word = next((word for word in re.findall(r"[a-z]+", title.lower()) if len(word) > 3), "")
-    return _entry(kind, _plain(authors[0][1]) + fields["year"] + word, {"author": names, "title": title, **fields}), why
-
-
-def _where(text: str) -> dict[str, str] | None:
-    """The fields of `JMLR 11, 2010`, `ICML 2019, Section 5`, `arXiv 2002.05138, 2020`; None for what is like none."""
-    fields = {}
-    number = ARXIV.search(text)
-    if number is not None:
-        fields = {"eprint": number[1], "archivePrefix": "arXiv"}
-        text = text[: number.start()] + text[number.end() :]
-    text = text.strip(" ,")
-    for form, kind in (
-        (r"(?P<name>[A-Z][\w. ]*?) (?P<volume>\d+), (?P<year>\d{4})(?:,? (?P<note>.+))?", "journal"),
-        (r"(?P<name>[A-Z][\w.]*) (?P<year>\d{4})(?:,? (?P<note>.+))?", "booktitle"),
-        (r"(?P<name>[a-z ]+), (?P<year>\d{4})", "howpublished"),
-        (r"(?P<name>)(?P<year>\d{4})", ""),
-    ):
-        found = re.fullmatch(form, " ".join(text.split()))
-        if found is not None:
-            told = {name: value for name, value in found.groupdict().items() if value and name != "name"}
-            told |= {"note": told["note"].strip("()")} if "note" in told else {}
-            return ({kind: found["name"]} if kind else {}) | told | fields
-    return None
-
-
-def _entry(kind: str, key: str, fields: dict[str, str]) -> str:
-    told = {name: f"{{{value}}}" if name == "title" else value for name, value in fields.items()}  # capitals stay
-    lines = [f"  {name} = {{{_escaped(value)}}}," for name, value in told.items()]
-    return "\n".join([f"@{kind}{{{key},", *lines, "}", ""])
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([&%$#_])", r"\\\1", text)
-
-
-def _plain(text: str) -> str:
-    """A text in the characters that a BibTeX key may have."""
-    ascii_only = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9-]+", "-", ascii_only.lower()).strip("-")
+    paper = facts.get("Paper", "none is named in its docstring.")
+    if paper.startswith("none"):
+        return [(f"% {head} has no paper: {paper}\n", "")]
+    key, note = re.sub(r"[^a-z0-9-]+", "-", head.lower()).strip("-"), re.sub(r"([&%$#_])", r"\\\1", paper)
+    return [(f"@misc{{{key},\n  note = {{{note}}},\n}}\n", head)]

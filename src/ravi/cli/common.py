@@ -1,4 +1,4 @@
-"""What do commands share? Options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
+"""What commands share: options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
 
 import json
 import os

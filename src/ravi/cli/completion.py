@@ -1,4 +1,4 @@
-"""Which words complete a command line? Ids, their options and suites; `ravi completion` sets it up in a shell.
+"""Completion of a command line: ids, their options and suites; `ravi completion` sets it up in a shell.
 
 Files are the shell's own business: where nothing fits, it offers them.
 """

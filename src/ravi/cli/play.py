@@ -1,4 +1,4 @@
-"""What can be typed about a policy in a file? `evaluate` it, `play` it in an environment."""
+"""The commands about a policy in a file: `evaluate` and `play`."""
 
 from __future__ import annotations
 

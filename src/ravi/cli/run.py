@@ -1,4 +1,4 @@
-"""What can be typed about one run, or one MDP? `run`, `solve`, `verify`."""
+"""The commands about one run or one MDP: `run`, `solve`, `verify`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="Among which seeds are shared out; all cores by default.")] = None,
+    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
     as_json: JSON = False,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.
@@ -234,7 +234,7 @@ def verify(
     if html_file is not None:
         archive.write_text_file(html_file, reports[0].html())
     if figure is not None:
-        from ravi.lab.report.ladder import ladder_figure
+        from ravi.lab.report.curves import ladder_figure
 
         ladder_figure(reports[0].ladder, str(figure))
     statuses = {report.status for report in reports}

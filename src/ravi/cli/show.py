@@ -47,8 +47,7 @@ def figures(
     from ravi.machine import cores
 
     library()  # what is missing is told by the extra that has all of it
-    from ravi.lab.report.figures import each_written
-    from ravi.lab.report.index import index_page
+    from ravi.lab.report.figures import each_written, index_page
 
     beside = folder.with_name(f"{folder.stem}-figures") if folder.is_file() else folder / "figures"
     into = beside if out is None else out

@@ -1,1 +1,1 @@
-"""How are results displayed? In notebooks, in figures, and as progress bars."""
+"""The display of results: in notebooks, in figures, in terminals and as progress bars."""

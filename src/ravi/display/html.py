@@ -1,4 +1,4 @@
-"""How do results look in a notebook? A title, facts and a table, in the colours of the page around them, light or dark.
+"""Results in a notebook: a title, facts and a table, in the colours of the page around them, light or dark.
 
 Whatever an object shows is text: it is escaped, and what a terminal would obey is spelled out.
 """

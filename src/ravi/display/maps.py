@@ -1,4 +1,4 @@
-"""Where do the states of an MDP lie, and how are values and policies drawn there?
+"""Maps of values and policies over the states of an MDP, drawn where the states lie.
 
 `layout` is the one place that knows which family of MDPs lies how, and what its actions mean.
 """

@@ -1,4 +1,4 @@
-"""What do a run, an optimum and an MDP look like? One figure of each, in the style of all others; needs matplotlib."""
+"""One figure of a run, an optimum and an MDP, in the style of all others; needs matplotlib."""
 
 from __future__ import annotations
 

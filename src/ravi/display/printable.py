@@ -1,4 +1,4 @@
-"""How is text shown? Within the width of the terminal, with control characters in the text of others escaped.
+"""Text for a terminal: within its width, with control characters in the text of others escaped.
 
 Labels, errors and names of files come from folders and programs of others. An escape sequence among them could clear
 the screen, rename the window or hide what was printed before; a line break could pass for a line of ours.

@@ -1,4 +1,4 @@
-"""How much is done? A progress bar on a terminal or in a notebook, removed when the work is done.
+"""A progress bar on a terminal or in a notebook, removed when the work is done.
 
 `progress` of `ravi.run`, `ravi.learn`, `ravi.run_suite` and others is None for that, True for a bar anywhere, False for
 none, or a function of one's own. What takes less than `PATIENCE` seconds has no bar.

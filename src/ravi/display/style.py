@@ -1,4 +1,4 @@
-"""What do all figures share? Sizes for a two-column paper, type, colours, and files of the same bytes every time.
+"""The style of all figures: sizes for a two-column paper, type, colours, and files of the same bytes every time.
 
 A figure is a `Drawn`: the matplotlib figure, and the numbers that it shows. Colours are Okabe and Ito's, told apart by
 every kind of colour vision; lines differ in dashes and markers too, so that nothing is lost in grey. Figures are made

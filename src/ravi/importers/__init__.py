@@ -1,14 +1,12 @@
-"""How does a model of another package become an MDP? One file for each format; all give an `Imported`, with labels."""
+"""Models of other packages as MDPs: one file for each kind of source; all give an `Imported`, with labels."""
 
 from ravi.importers.bsuite import bsuite
-from ravi.importers.colosseum import colosseum, tables
 from ravi.importers.files import read
 from ravi.importers.imported import Imported
-from ravi.importers.mdptoolbox import mdptoolbox
+from ravi.importers.matrices import colosseum, mdptoolbox, quantecon, tables
 from ravi.importers.plays import Batch, plays
 from ravi.importers.pomdp import pomdp
 from ravi.importers.prism import prism
-from ravi.importers.quantecon import quantecon
 from ravi.importers.table import table
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, arrays, imported
+from ravi.importers.imported import Imported, imported
 from ravi.validation import InputError
 
 PLAYED = 20  # episodes that are held against the table
@@ -62,7 +62,7 @@ def bsuite(
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     columns[2] = np.where(columns[2] < 0, X - 1, columns[2])
     nu0 = np.bincount(firsts, minlength=X) / len(firsts)
-    return imported(arrays(*columns), X, A, discount, nu0, name=called)
+    return imported(columns, X, A, discount, nu0, name=called)
 
 
 def _actions(world: Any, called: str) -> int:

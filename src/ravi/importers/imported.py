@@ -1,4 +1,4 @@
-"""How does a model of others become an MDP? Its transitions as one list, its rewards in [0, 1], its labels kept.
+"""The common form of models of others: transitions as one list, rewards in [0, 1], labels; and the lines of files.
 
 Every format ends here, in entries (x, a, x', probability, reward). What they may leave open is closed in one way:
 
@@ -9,9 +9,11 @@ Every format ends here, in entries (x, a, x', probability, reward). What they ma
 - rewards outside [0, 1] are shifted and scaled, and `MDP.units` leads back
 """
 
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,24 +23,24 @@ from ravi.mdps.tables import RENORMALISED, table_of
 from ravi.validation import InputError, policy_table, require_memory
 
 
-class Entries(NamedTuple):
-    """Transitions, in any order; several of one (x, a, x') are added up. Each (n,)."""
-
-    state: Array
-    action: Array
-    successor: Array
-    probability: Array
-    reward: Array  # of this transition, in the units of its source
-
-
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A model of others: the MDP, and what its numbers are called there."""
+    """A model of others: the MDP, and what its numbers are called there.
+
+    Attributes
+    ----------
+    mdp
+        The MDP.
+    states, actions
+        Their labels, where they have others than numbers   (X,), (A,).
+    stands_for
+        The action that an action is, where a state has fewer   (X, A).
+    """
 
     mdp: MDP
-    states: list[Any] | None  # labels of states, where they have others than numbers   (X,)
-    actions: list[Any] | None  # likewise   (A,)
-    stands_for: Array  # the action that an action is, where a state has fewer   (X, A)
+    states: list[Any] | None
+    actions: list[Any] | None
+    stands_for: Array
 
     def played(self, table: Any) -> Array:
         """A policy of the MDP (X, A) by the actions that there are; `ravi.Policy.of(model, table)` has the labels."""
@@ -52,40 +54,48 @@ class Imported:
 
 
 def imported(
-    entries: Entries, X: int, A: int, discount: float, initial: Any, *, name: str, states: Sequence[Any] | None = None,
-    actions: Sequence[Any] | None = None, renormalise: bool = False, pairs: Array | None = None,
+    entries: Sequence[Any], X: int, A: int, discount: float, initial: Any, *, name: str,
+    states: Sequence[Any] | None = None, actions: Sequence[Any] | None = None, renormalise: bool = False,
+    pairs: Array | None = None,
     where: Callable[[int, int], str] = lambda x, a: f"state {x}, action {a}",
 ) -> Imported:  # fmt: skip
-    """The MDP of entries; `pairs` are those that must have some (X, A), those that have any unless given; `where` says
-    of a pair how its source calls it, and where it stands there."""
+    """The MDP of entries, columns x, a, x', probability and reward (in the units of the source) in any order; several
+    of one (x, a, x') are added up.
+
+    `pairs` are those that must have some (X, A), those that have any unless given; `where` says of a pair how its
+    source calls it, and where it stands there.
+    """
     gamma = validation.probability(discount, "discount")
-    require_memory(200 * len(entries.state), f"{name} with {len(entries.state):,} transitions", "their number")
-    x, a, y, p, r = entries
-    _numbers(entries, states, where)
-    pair = x.astype(np.int64) * A + a
+    n = len(entries[0])
+    require_memory(200 * n, f"{name} with {n:,} transitions", "their number")
+    x, a, y = (np.asarray(each, np.int64) for each in entries[:3])
+    p, r = (np.asarray(each, float) for each in entries[3:])
+    _check_numbers(x, a, y, p, r, states, where)
+    pair = x * A + a
     total = np.bincount(pair, weights=p, minlength=X * A).reshape(X, A)
     there = np.bincount(pair, minlength=X * A).reshape(X, A) > 0 if pairs is None else pairs
-    _sums(total, there, renormalise, where)
+    _check_sums(total, there, renormalise, where)
     p = p / total[x, a] if renormalise else p
     ends = np.asarray(~there.any(1))
     stands_for = np.maximum.accumulate(np.where(there, np.arange(A), -1), axis=1)
     stands_for = np.where(stands_for < 0, there.argmax(1)[:, None], stands_for)
     stands_for[ends] = np.arange(A)
-    low, high = _units(r[p > 0], bool(ends.any()))
+    low, high = _reward_range(r[p > 0], bool(ends.any()))
     one, distance = np.zeros((X, A)), np.zeros((X, A))  # a reward of the pair, and the mean distance from it:
     one[x, a] = r
     np.add.at(distance, (x, a), p * (r - one[x, a]))  # exact where all are the same
     earned = one + distance
     rewards = np.take_along_axis(earned, stands_for, 1)
-    led, r = _led(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
+    led, r = _transitions(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
     mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
     return Imported(mdp, named[0], named[1], validation.sealed(stands_for))
 
 
-def _numbers(entries: Entries, states: Sequence[Any] | None, where: Callable[[int, int], str]) -> None:
+def _check_numbers(
+    x: Array, a: Array, y: Array, p: Array, r: Array, states: Sequence[Any] | None, where: Callable[[int, int], str]
+) -> None:
     """An error at the first probability, or reward, that is none."""
-    x, a, y, p, r = entries
     for wrong, what, values in (
         (~((p >= 0) & (p < np.inf)), "the probability of a move to state {} is {:g}, not between 0 and 1", p),
         (~np.isfinite(r), "the reward of a move to state {} is {:g}, not a finite number", r),
@@ -96,7 +106,7 @@ def _numbers(entries: Entries, states: Sequence[Any] | None, where: Callable[[in
             raise InputError(f"{where(int(x[i]), int(a[i]))}: {told}")
 
 
-def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:
+def _check_sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:
     off = np.where(there, np.abs(total - 1), 0.0)
     wrong = off > (RENORMALISED if validation.flag(renormalise, "renormalise") else validation.SUM_TOLERANCE)
     if wrong.any():
@@ -105,7 +115,7 @@ def _sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, i
         raise InputError(f"{where(x, a)}: the probabilities sum to {total[x, a]:.10g}, not 1{hint}")
 
 
-def _units(earned: Array, ends: bool) -> tuple[float, float]:
+def _reward_range(earned: Array, ends: bool) -> tuple[float, float]:
     """The rewards that 0 and 1 represent: 0 and 1 if all rewards lie between them, else the least and the largest."""
     low, high = float(np.min(earned, initial=np.inf)), float(np.max(earned, initial=-np.inf))
     low, high = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
@@ -114,7 +124,7 @@ def _units(earned: Array, ends: bool) -> tuple[float, float]:
     return (low, high) if low < high else (low, low + 1.0)
 
 
-def _led(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stands_for: Array) -> Any:
+def _transitions(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stands_for: Array) -> Any:
     """The entries of the kernel: those given, those of actions that repeat another, and those of ends."""
     A = there.shape[1]
     yield x, a, y, p
@@ -128,7 +138,59 @@ def _led(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stan
             yield x[of], b, y[of], p[of]
 
 
-def arrays(*columns: Any) -> Entries:
-    """Entries from columns of numbers."""
-    x, a, y, p, r = columns
-    return Entries(*(np.asarray(each, np.int64) for each in (x, a, y)), *(np.asarray(each, float) for each in (p, r)))
+def is_whole(word: str) -> bool:
+    """Whether a word is a whole number: digits that Python reads, and no others."""
+    return re.fullmatch("[0-9]{1,4000}", word) is not None
+
+
+class Lines:
+    """The lines of a file that hold something, each with its number."""
+
+    def __init__(self, path: str | os.PathLike[str], comment: str | None = "#") -> None:
+        self.path = validation.path(path, "the file")
+        try:
+            require_memory(10 * self.path.stat().st_size, f"the text of {self.path}", "its size")
+            text = self.path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise InputError(f"there is no file {self.path}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{self.path} cannot be read as a text: {error}") from None
+        self._lines = []
+        for number, line in enumerate(text.splitlines(), 1):
+            held = (line if comment is None else line.partition(comment)[0]).strip()
+            if held:
+                self._lines.append((number, held))
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: int) -> tuple[int, str]:
+        return self._lines[place]
+
+    def where(self, line: int) -> str:
+        return f"{self.path}, line {line}"
+
+    def wrong(self, line: int, what: str) -> InputError:
+        return InputError(f"{self.where(line)}: {what}")
+
+    def whole(self, line: int, text: Any, name: str, least: int = 0, most: int = 2**62) -> int:
+        return self.checked(line, validation.whole, text, name, least, most)
+
+    def number(self, line: int, text: Any, name: str) -> float:
+        return self.checked(line, validation.number, text, name)
+
+    def checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
+        """What a check gives; its error begins with the line."""
+        try:
+            return check(*given)
+        except InputError as error:
+            raise self.wrong(line, str(error)) from None
+
+    def probability(self, line: int, text: Any) -> float:
+        found = self.number(line, text, "the probability")
+        if not 0 <= found <= 1:
+            raise self.wrong(line, f"the probability is {found:g}, not between 0 and 1")
+        return found

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Entries, Imported, imported
-from ravi.importers.lines import Lines, is_whole
+from ravi.importers.imported import Imported, Lines, imported, is_whole
 from ravi.validation import InputError, require_memory
 
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
@@ -41,7 +40,7 @@ def pomdp(path: str | os.PathLike[str], *, discount: float | None = None, renorm
     X, A = len(read.states), len(read.actions)
     P, earned = read.P, -read.earned if read.cost else read.earned
     x, a, y = np.nonzero(P)
-    entries = Entries(x, a, y, P[x, a, y], earned[x, a, y])
+    entries = (x, a, y, P[x, a, y], earned[x, a, y])
     return imported(
         entries, X, A, gamma, read.first(), name=lines.path.name, states=read.states, actions=read.actions,
         renormalise=renormalise, pairs=np.ones((X, A), bool),

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, arrays, imported
-from ravi.importers.lines import Lines, is_whole
+from ravi.importers.imported import Imported, Lines, imported, is_whole
 from ravi.validation import InputError, require_memory
 
 COUNTED = "states choices transitions"
@@ -53,7 +52,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     never = np.setdiff1d(np.arange(X), x)  # deadlocks stay, as PRISM makes them, and earn what their state does
     loops = np.zeros(len(never), int)
     kept = np.zeros(len(never)) if of_states is None else of_states[never]
-    entries = arrays([*x, *never], [*a, *loops], [*y, *never], [*p, *np.ones(len(never))], [*earned, *kept])
+    entries = ([*x, *never], [*a, *loops], [*y, *never], [*p, *np.ones(len(never))], [*earned, *kept])
     labels = _labels(file.with_suffix(".lab"), X)
     first = labels.get("init") if initial is None else None
     if first:

@@ -1,4 +1,4 @@
-"""What do the numbers say? Intervals, comparisons, rates of growth, numbers of seeds; the unit is the seed."""
+"""Statistics over seeds: intervals, comparisons, rates of growth, numbers of seeds; the unit is the seed."""
 
 from ravi.statistics.comparisons import Best, Comparison, Profiles, best, compare, normalised, profiles
 from ravi.statistics.intervals import Interval, band, interval, stratified

@@ -1,4 +1,4 @@
-"""Which learner is better, and is that sure? Paired differences, profiles, the best."""
+"""Comparisons of learners: paired differences, profiles, the best with its ties."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""How fast does regret grow? Exponents in T, H, d, X and A, with intervals, beside those of the theory.
+"""Exponents of the growth of regret in T, H, d, X and A, with intervals, beside those of the theory.
 
 An exponent is the slope of the logarithm of the mean regret against the logarithm of the size, by plain least squares:
 regret is no exact power law, and weights would let the sizes with the least noise decide which part of it is fitted.
@@ -15,6 +15,7 @@ import numpy as np
 
 from ravi.statistics.intervals import finite, resampled, student, studentised
 from ravi.statistics.resampling import drawn, enough_resamples, product
+from ravi.statistics.scores import Line, lines
 from ravi.validation import InputError, flag, number, several
 
 if TYPE_CHECKING:
@@ -30,13 +31,6 @@ class Rate(NamedTuple):
     high: float
     level: float
     points: int  # of the fit: times, or sizes
-
-
-class Scored(NamedTuple):
-    """The runs of a line on an MDP."""
-
-    seeds: np.ndarray  # (n,), ascending
-    values: np.ndarray  # (n, 2): the regret of a run, and its certified error
 
 
 class Exponent(NamedTuple):
@@ -204,19 +198,13 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
     line whose mean regret is not above its certified error at every size has no rate: it would be that of rounding.
     """
     level, resamples, key = resampled(level, resamples, key)
-    runs = results.runs
-    seeds, regret, error = (runs[name].to_numpy() for name in ("seed", "regret", "regret_error"))
-    succeeded = runs["failure"].is_null().to_numpy() & ~np.isnan(regret)  # a large world has no regret
-    lines: dict[tuple[str, ...], list[tuple[dict[str, float], Scored]]] = {}
-    for entry in results.entries.to_pylist():
-        rows = results.by_setting.get(entry["setting"], np.zeros(0, int))
-        rows = rows[succeeded[rows] & np.isin(seeds[rows], entry["seeds"])]
-        if len(rows):
-            line = (entry["section"], entry["column"], entry["label"], entry["learner"], _family(entry["mdp"]))
-            scored = np.stack([regret[rows], np.nan_to_num(error[rows], nan=0.0)], axis=1)
-            lines.setdefault(line, []).append((_sizes(runs, int(rows[0])), Scored(seeds[rows], scored)))
+    families: dict[tuple[str, ...], list[tuple[dict[str, float], Line]]] = {}
+    for line in lines(results):
+        if len(line.rows):
+            family = (line.section, line.column, line.label, line.learner, _family(line.mdp))
+            families.setdefault(family, []).append((_sizes(results.runs, int(line.rows[0])), line))
     return [
-        _measured(where, varied, level, resamples, key) for where, held in lines.items() for varied in _varied(held)
+        _measured(where, varied, level, resamples, key) for where, held in families.items() for varied in _varied(held)
     ]
 
 
@@ -232,7 +220,7 @@ class _Varied(NamedTuple):
     quantity: str
     along: tuple[str, ...]
     fixed: dict[str, float]
-    by_size: dict[float, list[Scored]]  # size -> for each MDP: by seed
+    by_size: dict[float, list[Line]]  # size -> the runs on each MDP
 
 
 def _family(mdp: str) -> str:
@@ -240,13 +228,13 @@ def _family(mdp: str) -> str:
     return "/".join(word for word in mdp.split(",")[0].split("/") if not word.replace(".", "", 1).isdigit())
 
 
-def _varied(runs: list[tuple[dict[str, float], Scored]]) -> list[_Varied]:
+def _varied(runs: list[tuple[dict[str, float], Line]]) -> list[_Varied]:
     """What goes through several sizes while the rest stands still; or, where that is nowhere, what changes with it."""
     varies = [name for name in QUANTITIES if len({sizes[name] for sizes, _ in runs}) > 1]
     rows = []
     for name in varies:
         others = [other for other in QUANTITIES if other != name]
-        still: dict[tuple[float, ...], dict[float, list[Scored]]] = {}
+        still: dict[tuple[float, ...], dict[float, list[Line]]] = {}
         for sizes, held in runs:
             still.setdefault(tuple(sizes[other] for other in others), {}).setdefault(sizes[name], []).append(held)
         alone = {rest: by_size for rest, by_size in still.items() if len(by_size) > 1}
@@ -272,12 +260,15 @@ def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: i
     why = ""
     for size in sizes:
         common = reduce(np.intersect1d, (held.seeds for held in by_size[size]))
-        scored = np.mean([held.values[np.isin(held.seeds, common)] for held in by_size[size]], axis=0)
+        regret, error = (
+            np.mean([getattr(held, name)[np.isin(held.seeds, common)] for held in by_size[size]], axis=0)
+            for name in ("values", "errors")
+        )
         seeds.append(common)
-        values.append(scored[:, 0])
+        values.append(regret)
         if not len(common):
             why = why or f"no common seed at {quantity} = {size:,.6g}"
-        elif np.less_equal(*scored.mean(axis=0)):
+        elif regret.mean() <= error.mean():
             why = why or f"no regret beyond its certified error at {quantity} = {size:,.6g}"
     paired = all(np.array_equal(each, seeds[0]) for each in seeds)
     rate = None

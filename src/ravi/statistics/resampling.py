@@ -1,4 +1,4 @@
-"""Which seeds does a resample hold, how often, and how are resamples multiplied with what was measured?"""
+"""Resamples of seeds, as indices, counts and weights, and their products with what was measured."""
 
 import itertools
 from collections.abc import Iterator

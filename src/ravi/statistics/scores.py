@@ -1,14 +1,15 @@
-"""Which numbers are compared? One number per run, by learner, MDP and seed: from a folder of results, or any table."""
+"""The numbers that are compared: one per run, by learner, MDP and seed, from a folder of results or any table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi import validation
+from ravi.statistics.intervals import finite
 from ravi.validation import InputError, did_you_mean, must_be
 
 if TYPE_CHECKING:
@@ -17,19 +18,70 @@ if TYPE_CHECKING:
 LARGER = ("reward",)  # the values of results of which more is better
 
 
+class Line(NamedTuple):
+    """The runs of one entry of a suite that have a value, by seed.
+
+    Attributes
+    ----------
+    section, column, label, mdp, learner, steps
+        The entry.
+    setting
+        The digest of the setting that scores it; None while tuning has not chosen.
+    asked
+        The number of seeds that the suite asks for.
+    failed
+        The number of them whose run failed.
+    unrecorded
+        The rows of `Results.runs` of runs that succeeded without this value.
+    rows, seeds, values
+        The others: their rows of `Results.runs`, their seeds, ascending, and the value   (n,).
+    errors
+        How far each value may be off; 0 where that is not known   (n,).
+    certified
+        Whether it is known of all.
+    """
+
+    section: str
+    column: str
+    label: str
+    mdp: str
+    learner: str
+    steps: int
+    setting: str | None
+    asked: int
+    failed: int
+    unrecorded: np.ndarray
+    rows: np.ndarray
+    seeds: np.ndarray
+    values: np.ndarray
+    errors: np.ndarray
+    certified: bool
+
+
 @dataclass(frozen=True)
 class Scores:
-    """One number per run; the smaller the better unless `larger_is_better`. A seed is a run."""
+    """One number per run; the smaller the better unless `larger_is_better`. A seed is a run.
 
-    values: dict[str, dict[str, np.ndarray]]  # learner -> MDP -> values (n,), ordered by seed
-    seeds: dict[str, dict[str, np.ndarray]]  # learner -> MDP -> seeds (n,), ascending
-    learners: tuple[str, ...]  # in order of appearance
+    Attributes
+    ----------
+    values, seeds, errors
+        learner -> MDP -> array (n,), by ascending seed; an error is how far a value may be off at most, and exact
+        values have none.
+    learners, mdps
+        Their names, in order of appearance.
+    value
+        What the numbers are.
+    missing
+        learner -> MDP -> the number of runs that failed or are not done.
+    """
+
+    values: dict[str, dict[str, np.ndarray]]
+    seeds: dict[str, dict[str, np.ndarray]]
+    learners: tuple[str, ...]
     mdps: tuple[str, ...]
-    value: str = "regret"  # what the numbers are
+    value: str = "regret"
     larger_is_better: bool = False
-    # learner -> MDP -> runs that failed, or are not done
     missing: dict[str, dict[str, int]] = field(default_factory=dict)
-    # like values: how far each may be off at most; none where they are exact
     errors: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
     def of(self, learner: str, mdp: str) -> tuple[np.ndarray, np.ndarray]:
@@ -75,6 +127,40 @@ def from_table(
     return _gathered(zip(*columns, strict=True), value, larger_is_better)
 
 
+def lines(
+    results: Results,
+    value: str = "regret",
+    *,
+    section: str | None = None,
+    column: str | None = None,
+    steps: int | None = None,
+) -> list[Line]:
+    """The runs of every entry of a suite, or of those of one section, column or T, in the order of the suite."""
+    runs = results.runs
+    if value not in runs.column_names:
+        known = runs.column_names
+        raise InputError(f"results have no {value!r}.{did_you_mean(value, known)} Known: {', '.join(known)}.")
+    seeds, values = runs["seed"].to_numpy(), runs[value].to_numpy()
+    bound = f"{value}_error"
+    errors = runs[bound].to_numpy() if bound in runs.column_names else np.zeros(len(seeds))
+    failed, there = runs["failure"].is_valid().to_numpy(), runs[value].is_valid().to_numpy()
+    found = []
+    for entry in _entries(results, section, column, steps):
+        asked = entry.pop("seeds")
+        rows = results.by_setting.get(entry["setting"], np.zeros(0, int))
+        rows = rows[np.isin(seeds[rows], asked)]
+        done = rows[~failed[rows]]
+        mine = done[there[done]]
+        off = errors[mine].astype(float)
+        found.append(
+            Line(
+                **entry, asked=len(asked), failed=len(rows) - len(done), unrecorded=done[~there[done]], rows=mine,
+                seeds=seeds[mine], values=values[mine], errors=np.nan_to_num(off), certified=not np.isnan(off).any(),
+            )
+        )  # fmt: skip
+    return found
+
+
 def scores(
     results: Results,
     *,
@@ -89,40 +175,51 @@ def scores(
     are several. Runs that failed or are not done are counted in `missing`. Certified errors come along, where the
     results have them for this value.
     """
-    asked = entries_of(results, section, column, steps)
-    several = {key: len({row[key] for row in asked}) > 1 for key in ("column", "steps")}
-    held = results.runs.column_names
-    if value not in held:
-        raise InputError(f"results have no {value!r}.{did_you_mean(value, held)} Known: {', '.join(held)}.")
-    bound = f"{value}_error" if f"{value}_error" in held else None
-    runs = results.runs.select(["setting", "seed", value, "failure", *([bound] if bound else [])]).to_pylist()
-    found = {(run["setting"], run["seed"]): run for run in runs if run["failure"] is None and run[value] is not None}
-
-    rows: dict[tuple[str, str, int], tuple[float, float]] = {}
-    scored: dict[tuple[str, str], tuple[Any, Any]] = {}  # by which setting, in which section
+    asked = lines(results, value, section=section, column=column, steps=steps)
+    columns, times = ({getattr(line, key) for line in asked} for key in ("column", "steps"))
+    named: dict[tuple[str, str], list[Line]] = {}
     missing: dict[str, dict[str, int]] = {}
-    for row in asked:
-        learner = f"{row['label']} ({row['column']})" if several["column"] else row["label"]
-        mdp = f"{row['mdp']}, T = {row['steps']:,}" if several["steps"] else row["mdp"]
-        before = scored.setdefault((learner, mdp), (row["setting"], row["section"]))
-        if before[0] != row["setting"]:
+    for line in asked:
+        learner = f"{line.label} ({line.column})" if len(columns) > 1 else line.label
+        mdp = f"{line.mdp}, T = {line.steps:,}" if len(times) > 1 else line.mdp
+        alike = named.setdefault((learner, mdp), [])
+        alike.append(line)
+        if alike[0].setting != line.setting:
             raise InputError(
-                f"{learner} on {mdp} means different runs in the sections {before[1]!r} and {row['section']!r}: "
+                f"{learner} on {mdp} means different runs in the sections {alike[0].section!r} and {line.section!r}: "
                 "name one, section=..."
             )
-        lost = 0
-        for seed in row["seeds"]:
-            if (run := found.get((row["setting"], seed))) is None:
-                lost += 1
-            else:
-                rows[learner, mdp, seed] = (run[value], (run[bound] or 0.0) if bound else 0.0)
-        if lost:
-            missing.setdefault(learner, {})[mdp] = lost
-    gathered = _gathered(((*key, *score) for key, score in rows.items()), value, value in LARGER)
-    return replace(gathered, missing=missing)
+        if line.asked > len(line.seeds):
+            missing.setdefault(learner, {})[mdp] = line.asked - len(line.seeds)
+    found = scores_of(((*key, line) for key, alike in named.items() for line in alike), value)
+    return replace(found, missing=missing, larger_is_better=value in LARGER)
 
 
-def entries_of(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
+def scores_of(named: Iterable[tuple[str, str, Line]], value: str = "regret") -> Scores:
+    """The scores of lines, each under the name of a learner and of an MDP; those without runs are left out.
+
+    Lines of the same name are of the same setting: a seed is one run.
+    """
+    held: dict[str, dict[str, tuple[np.ndarray, ...]]] = {}
+    mdps: dict[str, None] = {}
+    for learner, mdp, line in named:
+        if len(line.seeds):
+            mdps.setdefault(mdp)
+            before = held.setdefault(learner, {}).get(mdp, ())
+            arrays = line.seeds, finite(line.values, f"{learner} on {mdp}: {value}", 1), line.errors
+            both = [np.concatenate(pair) for pair in zip(before, arrays, strict=True)] if before else arrays
+            _, first = np.unique(both[0], return_index=True)
+            held[learner][mdp] = tuple(array[first] for array in both)
+    if not held:
+        raise InputError("there are no runs to compare")
+    seeds, values, errors = (
+        {learner: {mdp: arrays[place] for mdp, arrays in some.items()} for learner, some in held.items()}
+        for place in range(3)
+    )
+    return Scores(values, seeds, tuple(held), tuple(mdps), value, errors=errors)
+
+
+def _entries(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
     """The entries of the suite that are meant."""
     rows: list[dict[str, Any]] = results.entries.to_pylist()
     which = {"section": section, "column": column, "steps": None if steps is None else validation.steps(steps)}

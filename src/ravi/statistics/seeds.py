@@ -1,4 +1,4 @@
-"""How many seeds are enough? A rule by the width of the paired interval, and the sequential test AdaStop."""
+"""The number of seeds that is enough: by the width of the paired interval, and by the sequential test AdaStop."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.statistics.comparisons import differences
+from ravi.statistics.intervals import student
 from ravi.statistics.scores import Scores
 from ravi.validation import InputError, install_command, positive, probability, whole
 
@@ -42,7 +43,7 @@ def seeds_needed(
     as if differences were normal), so that the number suffices with about that probability. It is a plan, not a test:
     do not stop at the seed that happens to give a narrow interval.
     """
-    from scipy.special import chdtri, stdtrit
+    from scipy.special import chdtri
 
     level, assurance = probability(level, "level"), probability(assurance, "assurance")
     width = positive(width, "width")
@@ -51,22 +52,23 @@ def seeds_needed(
     if n < 2:
         raise InputError(f"{first} and {second} have {n} seeds in common on {mdp}; a spread needs two")
     spread = float(difference.std(ddof=1))
-    now = float(2 * stdtrit(n - 1, (1 + level) / 2) * spread / np.sqrt(n))
     bound = spread * np.sqrt((n - 1) / chdtri(n - 1, assurance))
 
-    def narrow(m: int) -> bool:
-        return bool(2 * stdtrit(m - 1, (1 + level) / 2) * bound / np.sqrt(m) <= width)
+    def reached(m: int, spread: float) -> float:
+        """The width of Student's interval for m pairs."""
+        return float(2 * student(0.0, 1.0, level, m - 1)[1] * spread / np.sqrt(m))
 
+    now = reached(n, spread)
     if now <= width:
         return Needed(n, n, width, now)
     low, high = n, 2 * n
-    while not narrow(high):
+    while reached(high, bound) > width:
         low, high = high, 2 * high
         if high > MOST:
             raise InputError(f"more than {MOST:,} seeds would be needed for a width of {width:g}; it is {now:g} now")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if narrow(middle) else (middle, high)
+        low, high = (low, middle) if reached(middle, bound) <= width else (middle, high)
     return Needed(high, n, width, now)
 
 

@@ -1,4 +1,4 @@
-"""Does a run of one learner beat a run of another? The probability, with its interval, for one pair or for all.
+"""The probability that a run of one learner beats a run of another, with its interval, for one pair or for all.
 
 P(a run of first is better than one of second), ties counted half, averaged over MDPs. In a resample of the seeds it is
 sum_ij c_i d_j w_ij / (n m), with c and d how often each run was drawn, and w_ij 1, 1/2 or 0. Of second's runs in their

@@ -9,7 +9,6 @@ from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specify import specify
-from ravi.lab.report.page.numbers import Name
 from ravi.measures.curve import grid
 
 PUBLISHED = {"scale": None, "step_scale": None}
@@ -90,10 +89,3 @@ def _tune(store, suite, facts):
             "configurations": tried, "chosen": 1,
         }  # fmt: skip
         store.keep_tuning(subject.digest, json.loads(json.dumps(record)))
-
-
-def text_of(sentence):
-    """A sentence of the page, as plain text."""
-    return "".join(
-        part if isinstance(part, str) else part[0] if isinstance(part, Name) else part.shown for part in sentence
-    )

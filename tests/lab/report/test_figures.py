@@ -18,7 +18,7 @@ from ravi.cli import show
 from ravi.display import style
 from ravi.lab import demo
 from ravi.lab.report import curves, figures, scatter
-from ravi.lab.report.index import KINDS, STORY, index_page, kind_of
+from ravi.lab.report.figures import KINDS, STORY, index_page, kind_of
 from ravi.statistics.intervals import band, interval
 from ravi.validation import InputError
 from tests.lab.report.folders import made

@@ -9,8 +9,8 @@ import pytest
 
 import ravi
 from ravi.cli import show
-from ravi.lab.report.page.numbers import written
-from ravi.lab.report.rendering import decimals, escaped, estimate_and_interval, number
+from ravi.lab.report.numbers import decimals, estimate_and_interval, number
+from ravi.lab.report.rendering import escaped
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, improvement, interval, scores
 from ravi.validation import InputError
@@ -211,7 +211,7 @@ def test_a_number_reads_the_same_in_a_table_and_on_the_page(value):
     """And in the figures, where it is written as a whole number too."""
     for half in (3.0, 40.0, 500.0):
         text, _ = estimate_and_interval(value, value - half, value + half, 4)
-        assert text.partition(".")[0] == written(value) == f"{value:,.0f}"
+        assert text.partition(".")[0] == number(value) == f"{value:,.0f}"
 
 
 def test_one_seed_has_no_interval(tmp_path):

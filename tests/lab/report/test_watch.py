@@ -8,14 +8,12 @@ import sys
 import threading
 import time
 
-import numpy as np
 import pytest
 from rich.console import Console
 
 import ravi
-from ravi.lab.report import watch as watching
-from ravi.lab.report.view import Runs, View
-from ravi.lab.report.watch import duration, fitting, frame, headline, text, watch
+from ravi.lab.experiments import results as reading
+from ravi.lab.report.watch import View, done_of, duration, fitting, frame, headline, text, watch
 from ravi.statistics import interval
 from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
@@ -42,7 +40,8 @@ def content(folder):
 
 
 def counted(view):
-    return {(line.entry.section, line.entry.label, line.entry.column): (line.done, line.failed) for line in view.lines}
+    lines = [(row.line, done_of(row)) for row in view.rows]
+    return {(line.section, line.label, line.column): (done, line.failed) for line, done in lines}
 
 
 def test_it_shows_what_the_store_holds(store):
@@ -58,33 +57,34 @@ def test_it_shows_what_the_store_holds(store):
         ("second", "ours", "tuned"): (0, 0),
     }
     counts = ravi.results(store.folder).counts
-    assert view.totals == (counts.done, counts.failed, counts.planned) == (4, 1, 8)
+    assert view.counts == counts
+    assert counts[:3] == (8, 4, 1)
     assert "4 of 8 runs done, 1 failed" in shown
-    assert view.lines[0].mean == interval([1.0, 2.0, 4.0])
+    assert view.rows[0].mean == interval([1.0, 2.0, 4.0])
     assert "3 of 3" in shown
-    assert "being tuned" in shown
+    assert "not tuned yet" in shown
     assert "one seed" in shown
     assert f"launch {launch} is alive, 5 runs stored, since today: ravi run" in shown
     assert "ravi-ucb on riverswim/4, seed 2: ValueError: no" in shown
     assert "no launch is alive: the command that began this goes on with it (1 before)" in text(looked(store.folder))
 
 
-def test_it_sees_new_parts_and_reads_none_twice(store, monkeypatch):
+def test_it_sees_new_parts_and_opens_the_folder_only_for_them(store, monkeypatch):
     view = looked(store.folder)
-    assert view.totals[0] == 0
+    assert view.counts.done == 0
+    opened, real = [], reading.results
+    monkeypatch.setattr(reading, "results", lambda folder: opened.append(folder) or real(folder))
     assert not view.look(1.0), "nothing has come"
-    opened = []
-    real = watching.View._take
-    monkeypatch.setattr(View, "_take", lambda self, table: (opened.append(table.num_rows), real(self, table))[1])
     with store.launch({"format": 1}) as launch:
+        assert view.look(1.5), "a manifest"
         store.write([rows(launch, "uniform", (0, 1))])
         assert view.look(2.0)
-        assert view.totals[:2] == (2, 0)
+        assert view.counts[1:3] == (2, 0)
         store.write([rows(launch, "uniform", (2,)), failed(launch, "ravi-ucb", (0, 1))])
         assert view.look(3.0)
         assert not view.look(4.0)
-    assert view.totals[:2] == (3, 2)
-    assert opened == [2, 3]
+    assert view.counts[1:3] == (3, 2)
+    assert len(opened) == 3
 
 
 def test_a_run_that_is_there_twice_counts_once_and_as_a_success(store):
@@ -96,25 +96,7 @@ def test_a_run_that_is_there_twice_counts_once_and_as_a_success(store):
         store.write([rows(launch, "uniform", (2,)), failed(launch, "uniform", (0,))])
         view.look(1.0)
     assert counted(view)["first", "uniform", "given"] == (2, 1)
-    held = view.runs[setting("uniform").digest]
-    assert held.of(np.array([0, 2]))[0].tobytes() == made().regret[[0, 2]].tobytes()
-
-
-def test_runs_are_those_of_a_dictionary():
-    random = np.random.default_rng(0)
-    runs, plain = Runs(), {}
-    for _ in range(20):
-        seeds = random.integers(0, 30, 5)
-        bad, regrets = random.random(5) < 0.5, seeds * 1.0
-        runs.add(seeds, bad, np.where(bad, np.nan, regrets), np.ones(5))
-        for seed, fails in zip(seeds.tolist(), bad.tolist(), strict=True):
-            plain[seed] = plain.get(seed, True) and fails
-    assert runs.seeds.tolist() == sorted(plain)
-    assert runs.failed.tolist() == [plain[seed] for seed in sorted(plain)]
-    regrets, failures = runs.of(np.arange(10))
-    assert regrets.tolist() == [seed for seed in sorted(plain) if seed < 10 and not plain[seed]]
-    assert failures == sum(fails for seed, fails in plain.items() if seed < 10)
-    assert runs.seconds == 100
+    assert view.rows[0].line.values.tobytes() == made().regret[[0, 2]].tobytes()
 
 
 def test_tuning_is_followed(store):
@@ -128,7 +110,7 @@ def test_tuning_is_followed(store):
         view.look(1.0)
     assert view.tuning == (1, 1)
     assert counted(view)["second", "ours", "tuned"] == (2, 0)
-    assert view.lines[-1].mean.estimate == 4.0
+    assert view.rows[-1].mean.estimate == 4.0
     assert not view.finished
     assert "tuning has chosen for 1 of 1" in headline(view)
 
@@ -178,9 +160,9 @@ def test_damage_is_named_and_left_out(store):
     view = looked(store.folder)
     for now in range(3):
         view.look(now + 1.0)
-    assert len(view.troubles) == 2
+    assert len(view.results.troubles) == 2
     assert f"parts/{path.name}: damaged" in text(view)
-    assert view.totals[0] == 0
+    assert view.counts.done == 0
 
 
 def test_checkpoints_are_named_by_their_learner(store):
@@ -209,7 +191,7 @@ def test_a_folder_that_is_not_there_is_waited_for(tmp_path, capsys):
     store = created(tmp_path / "later")
     view.look(1.0)
     assert view.waiting == ""
-    assert view.totals[2] == 8
+    assert view.counts.planned == 8
     assert store.folder == view.folder
 
 
@@ -223,7 +205,7 @@ def test_an_extended_suite_is_read_again(store):
     }
     created(store.folder, suite)
     view.look(1.0)
-    assert view.totals == (0, 0, 5)
+    assert view.counts[:3] == (5, 0, 0)
     assert "more in" in text(view)
 
 
@@ -281,9 +263,9 @@ def test_what_is_under_way_is_shown_first_where_room_is_short(store):
     with store.launch({"format": 1}) as launch:
         store.write([rows(launch), rows(launch, "ravi-ucb", (0,))])
     view = looked(store.folder)  # done, under way, under way, not begun
-    assert [line.entry.column for line in fitting(view.lines, 3)] == ["given", "theory"]
-    assert fitting(view.lines, 4) == view.lines
-    assert fitting(view.lines, 2)[0].entry.label == "ours"
+    assert [row.line.column for row in fitting(view, 3)] == ["given", "theory"]
+    assert fitting(view, 4) == view.rows
+    assert fitting(view, 2)[0].line.label == "ours"
     sink = io.StringIO()
     Console(file=sink, width=120, color_system=None).print(frame(view, height=1))
     assert "... and 2 more, 1 of them done" in sink.getvalue()

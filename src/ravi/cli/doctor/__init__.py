@@ -1,4 +1,4 @@
-"""Is this installation sound? A fixed list of checks with plain verdicts; with a folder of results, is that sound too?
+"""The checks of an installation, and of a folder of results, with plain verdicts.
 
 Nothing is repaired, nothing is fetched, and nothing heavy is imported that is not there. What is written to try the
 disk is removed again.

@@ -1,4 +1,4 @@
-"""Is this installation sound? Versions, the compile cache, random numbers, and runs against known answers."""
+"""Checks of the installation: versions, the compile cache, random numbers, and runs against known answers."""
 
 import platform
 import subprocess

@@ -1,4 +1,4 @@
-"""What did a check find? A verdict, what was seen and what to do; and all of them as a text or as JSON."""
+"""What checks find: a verdict, what was seen and what to do; and all of them as a text or as JSON."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Is a folder of results sound? Is everything there, undamaged, and made by the versions installed here?"""
+"""Checks of a folder of results: everything is there, undamaged, and made by the versions installed here."""
 
 import warnings
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How does the regret grow? Regret and gap against time, several learners on one MDP, with bands and bounds."""
+"""Figures of curves: regret and gap against time, with bands and bounds; and the ladder of bounds on one run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi.display.style import GREY, PALE, SINGLE, Drawn, Look, canvas, legend_below, line, looks, written
+from ravi.display.pictures import of_run
+from ravi.display.style import (
+    COLOURS,
+    GREY,
+    PALE,
+    SINGLE,
+    Drawn,
+    Look,
+    canvas,
+    legend_below,
+    line,
+    looks,
+    panels,
+    written,
+)  # fmt: skip
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.runtime.result import Run
+    from ravi.verify.ladder import Ladder
 
 FLOOR = 1e-5  # of the largest gap: where a logarithmic axis of gaps ends
 APART = 0.052  # of the height of the axes, between names at the ends of lines
@@ -168,16 +183,34 @@ def _named(axes: Any) -> None:
 
 def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "") -> None:
     """Regret against time, the mean over seeds with a band from the least to the largest."""
-    every = looks(runs)
-    with canvas(6.4, 4.0) as (figure, ax):
-        for label, run in runs.items():
-            there = ~np.isnan(run.regret_curve).any(axis=0)
-            times, curve = run.times[there], run.regret_curve[:, there]
-            line(ax, times, curve.mean(0), label, every[label], low=curve.min(0), high=curve.max(0))
-        ax.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
-        ax.margins(x=0)
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter("{x:,.0f}")
-        ax.grid(axis="y", color=PALE, linewidth=0.4)
-        ax.legend()
+    axes: Any = None
+    for label, run in runs.items():
+        drawn = of_run(run, axes=axes, label=label)
+        axes = drawn.figure.axes[0]
+    axes.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
+    axes.margins(x=0)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:,.0f}")
+    axes.grid(axis="y", color=PALE, linewidth=0.4)
+    written(axes.figure, path)
+
+
+def ladder_figure(rungs: Ladder, path: str) -> None:
+    """The ladder as points on a logarithmic scale, beside what any policy's regret is below."""
+    shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0]
+    figure, grid = panels(width=6.4, height=2.6)
+    axes = grid[0, 0]
+    labels = [label for label, _ in shown][::-1]
+    values = [value for _, value in shown][::-1]
+    axes.plot(values, labels, "o", color=COLOURS[0])
+    for value, label in zip(values, labels, strict=True):
+        axes.annotate(
+            f"{value:,.0f}", (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
+        )
+    axes.axvline(rungs.optimum, color="#888888", linestyle="--", linewidth=1)
+    axes.annotate("T × optimum", (rungs.optimum, -0.45), xytext=(3, 0), textcoords="offset points", fontsize=8)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.grid(axis="y", color="#dddddd")
+    axes.set(xscale="log", xlabel="regret and its bounds")
+    axes.spines[["top", "right"]].set_visible(False)
     written(figure, path)

@@ -1,4 +1,4 @@
-"""Which figures does a folder of results give, or a run? Those kinds that are asked for, written into a folder.
+"""The figures of a folder of results, or of a run, of the kinds that are asked for, written into a folder with a page.
 
 From results, for every section, MDP, T and column: the ranks, the regret (linear, and logarithmic with the theory
 behind), the gap, and regret against computing time; for every section and column the comparisons; for every MDP the
@@ -9,13 +9,15 @@ left out. Figures of results are drawn by several processes where that is asked 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from html import escape
 from multiprocessing import get_context
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
@@ -23,17 +25,39 @@ from ravi import validation
 from ravi.display.printable import titled
 from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
-from ravi.lab.report.index import KINDS, STORY, kind_of, known_kinds
+from ravi.measures.curve import grid
+from ravi.runtime import archive
 from ravi.runtime.result import Run
-from ravi.validation import InputError
+from ravi.statistics.scores import lines, scores
+from ravi.validation import InputError, must_be
 
 if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "pyplot", "regret_figure", "written"]
+__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
+FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
+KINDS = {  # in the order of the page
+    "ranks": "Who wins, by how much",
+    "regret-log": "How regret grows, on logarithmic axes, with the bounds of the theory",
+    "gap": "How good the current policy is",
+    "pareto": "What less regret costs in computing time",
+    "improvement": "Who beats whom, and how surely",
+    "regret": "How regret grows, on linear axes",
+    "differences": "By how much, on one MDP, paired by seed",
+    "profiles": "How often a learner is good, across MDPs",
+    "tuning": "What was tried in tuning, and chosen",
+    "maps": "Value, bonus, visits and policy over the states",
+    "theta": "What is known of theta",
+}
+STORY = tuple(KINDS)[:5]  # what is drawn of results unless something else is asked for
+SHOWN = (".svg", ".png")  # what a browser shows in a page, the better first
+STYLE = """:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 1.5rem; }
+main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.5rem; }
+h1, h2 { grid-column: 1 / -1; margin: 0; line-height: 1.25; } figure { margin: 0; }
+img { width: 100%; background: #fff; border-radius: 6px; } figcaption { font-size: .85rem; overflow-wrap: anywhere; }"""
 
 
 class Entry(NamedTuple):
@@ -65,14 +89,6 @@ class Panel(NamedTuple):
         return slug(self.section, self.mdp, f"T{self.steps}", self.column)
 
 
-def pyplot() -> Any:
-    """matplotlib's pyplot without a screen, or an error that says how to get it."""
-    library().use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
 def each_written(
     source: Results | Run | str | PathLike[str],
     folder: str | PathLike[str],
@@ -84,7 +100,7 @@ def each_written(
     """Draw figures of a folder of results, or of a run, into `folder`: the files, one after the other as they are
     written. What cannot be drawn from the data is left out.
 
-    kinds: as in `ravi.lab.report.index.KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
+    kinds: as in `KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
     """
     known_formats(formats)
     asked = None if kinds is None else known_kinds(kinds)
@@ -154,7 +170,6 @@ def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     from ravi.lab.report.matrix import differences, improvements, profile_figure
-    from ravi.statistics.scores import scores
 
     asked = results.entries
     for section, column in dict.fromkeys(zip(asked["section"].to_pylist(), asked["column"].to_pylist(), strict=True)):
@@ -192,23 +207,19 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
 def entries(results: Results) -> list[Panel]:
     """What was found, by section, MDP, T and column; entries without a run that has a regret are left out."""
-    facts = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
-    runs = results.runs.select(["setting", "seed", "seconds", "failure", "regret", *facts]).to_pylist()
-    scored = [run for run in runs if run["failure"] is None and run["regret"] is not None]
-    found = {(run["setting"], run["seed"]): run for run in scored}
-    made: dict[tuple[str, str, int, str], list[Entry]] = {}
-    for row in results.entries.to_pylist():
-        mine = [found[row["setting"], seed] for seed in sorted(row["seeds"]) if (row["setting"], seed) in found]
-        if not mine:
-            continue
-        which = {key: row[key] for key in ("section", "column", "label", "mdp", "learner", "steps")}
-        times, _, curves = results.curves(**which)
-        about = {name: mine[0][name] for name in facts}
-        about["constants"] = _constants(about["constants"], f"{results.folder}: {row['learner']}")
-        seconds = np.array([run["seconds"] for run in mine])
-        key = row["section"], row["mdp"], row["steps"], row["column"]
-        made.setdefault(key, []).append(Entry(row["label"], row["learner"], times, curves, seconds, about))
-    return [Panel(*key, held) for key, held in made.items()]
+    held = [line for line in lines(results) if len(line.rows)]
+    runs = {line.rows.tobytes(): line for line in held}
+    names = list(runs)
+    curves = {names[place]: found for place, found in results.curves_of([runs[name].rows for name in names])}
+    panels: dict[tuple[str, str, int, str], list[Entry]] = {}
+    for line in held:
+        name, row = line.rows.tobytes(), int(line.rows[0])
+        about = {fact: results.runs[fact][row].as_py() for fact in FACTS}
+        about["constants"] = _constants(about["constants"], f"{results.folder}: {line.learner}")
+        times, seconds = grid(line.steps, results.runs["points"][row].as_py()), results.runs["seconds"].to_numpy()
+        entry = Entry(line.label, line.learner, times, curves[name], seconds[line.rows], about)
+        panels.setdefault((line.section, line.mdp, line.steps, line.column), []).append(entry)
+    return [Panel(*key, some) for key, some in panels.items()]
 
 
 def _constants(text: str | None, where: str) -> dict[str, Any]:
@@ -279,3 +290,43 @@ def mdp_of(run: Run) -> MDP | None:
         if mdp.digest == run.mdp_digest:
             return mdp
     return None
+
+
+def known_kinds(kinds: Iterable[str]) -> tuple[str, ...]:
+    """Kinds of figures by name; `all` is every one."""
+    chosen = tuple(kinds)
+    for kind in chosen:
+        must_be(kind, (*KINDS, "all"), "figure")
+    return tuple(KINDS) if "all" in chosen else chosen
+
+
+def kind_of(name: str) -> str:
+    """The kind of a figure, with which its name begins."""
+    return max((kind for kind in KINDS if name.startswith(f"{kind}-")), key=len)
+
+
+def index_page(folder: Path, written: Iterable[Path]) -> Path:
+    """Write FOLDER/index.html, which shows the figures that were written into the folder, and links every file."""
+    held: dict[str, dict[str, list[Path]]] = {kind: {} for kind in KINDS}
+    for path in written:
+        held[kind_of(path.stem)].setdefault(path.stem, []).append(path)
+    lines = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>Figures – ravi</title><style>{STYLE}</style></head><body><main><h1>Figures</h1>",
+    ]
+    for kind, figures in held.items():
+        lines += [f"<h2>{escape(KINDS[kind])}</h2>"] if figures else []
+        lines += [_figure(stem, paths) for stem, paths in figures.items()]
+    place = folder / "index.html"
+    archive.write_text_file(place, "\n".join([*lines, "</main></body></html>", ""]))
+    return place
+
+
+def _figure(stem: str, paths: list[Path]) -> str:
+    links = ", ".join(f'<a href="{quote(path.name)}">{path.suffix[1:]}</a>' for path in paths)
+    shown = min(
+        (path for path in paths if path.suffix in SHOWN), key=lambda path: SHOWN.index(path.suffix), default=None
+    )
+    image = "" if shown is None else f'<img src="{quote(shown.name)}" alt="{escape(stem)}" loading="lazy">'
+    return f"<figure>{image}<figcaption>{escape(stem)}: {links}</figcaption></figure>"

@@ -1,4 +1,4 @@
-"""What has a learner made of the state space? Values, bonuses, visits and the policy, drawn where the states are."""
+"""Maps of the last state of a run: values, bonuses, visits and the policy, drawn where the states are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a learner of RAVI-UCB's form learn, epoch by epoch? How far its policy moves, and whether bonuses hold.
+"""How far the policy of a learner of RAVI-UCB's form moves in every epoch, and whether its bonuses hold.
 
     H(pi_k || pi_{k-1})                                   how far the policy moves, under its own occupancy
     s_k = max_x span_a log(pi_k / pi_{k-1})(a | x)        the effective step: eta times the largest span of Q_k

@@ -1,4 +1,4 @@
-"""Who beats whom? Probabilities of improvement and paired differences as a matrix, and performance profiles."""
+"""Figures of comparisons: probabilities of improvement and paired differences as a matrix, performance profiles."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def profile_figure(
     from ravi.statistics.comparisons import profiles
 
     found = profiles(scores, thresholds=np.geomspace(*SPAN, 241) if thresholds is None else thresholds, **how)
-    asked = _names(scores, learners)
+    asked = list(scores.learners if learners is None else learners)
+    for name in asked:
+        scores.known(name)
     names = [name for name in asked if name in found.share]
     if not names:
         raise InputError(f"none of {', '.join(asked)} ran on every MDP")
@@ -86,14 +88,6 @@ def _normalised(words: str) -> str:
     """τ in a few words: what stands between "by" and "on the MDP"."""
     by = words.split(" by ", 1)[-1].split(" on ", 1)[0].removeprefix("the ")
     return f"τ: {words.split(' ', 1)[0]} / {by}"
-
-
-def _names(scores: Scores, learners: Sequence[str] | None) -> list[str]:
-    names = list(scores.learners if learners is None else learners)
-    for name in names:
-        if name not in scores.learners:
-            raise InputError(f"there is no learner {name!r}. Known: {', '.join(scores.learners)}.")
-    return names
 
 
 def _pairs(names: Sequence[str], found: Any) -> dict[tuple[str, str], Any]:

@@ -1,4 +1,4 @@
-"""What has a learner found out about theta? The confidence ellipsoid of a mixture learner, at several times.
+"""The confidence ellipsoid of a mixture learner around theta, at several times.
 
     {theta : ||theta - theta_hat||_Lambda <= beta}       (Lemma 5.4)
 

@@ -1,7 +1,4 @@
-"""How is a table written? Cells, panels and a table, as plain text, Markdown, LaTeX and CSV; and how many digits.
-
-An estimate has as many digits as its interval warrants: half the interval's width is shown with two.
-"""
+"""Tables as plain text, Markdown, LaTeX, CSV and HTML: cells, panels and a table."""
 
 import csv
 import io
@@ -20,37 +17,21 @@ from ravi.display.printable import ENDLESS, columns, folded, printable
 from ravi.runtime import archive
 from ravi.validation import InputError
 
-SIGNIFICANT = 6  # digits of an estimate, at most
-PLAIN = 4  # digits of an estimate without an interval
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # how what a spreadsheet computes begins
 BEST, TIE = "\x01", "\x02"  # in a note: how the best and its ties are marked
 ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "\N{MINUS SIGN}": "$-$", "\N{MULTIPLICATION SIGN}": r"$\times$", "\N{DAGGER}": r"$^\dagger$",
-    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$", "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{INFINITY}": r"$\infty$",
-    "\N{EN DASH}": r"\textendash{}", "\N{EM DASH}": r"\textemdash{}",
-    "\N{LEFT SINGLE QUOTATION MARK}": r"\textquoteleft{}", "\N{RIGHT SINGLE QUOTATION MARK}": r"\textquoteright{}",
-    "\N{LEFT DOUBLE QUOTATION MARK}": r"\textquotedblleft{}",
-    "\N{RIGHT DOUBLE QUOTATION MARK}": r"\textquotedblright{}",
-    "\N{SUPERSCRIPT TWO}": "$^2$", "\N{SUPERSCRIPT THREE}": "$^3$",
+    "|": r"\textbar{}", "−": "$-$", "±": r"$\pm$", "×": r"$\times$", "†": r"$^\dagger$", "≤": r"$\leq$",
+    "≥": r"$\geq$", "∞": r"$\infty$", "–": r"\textendash{}", "—": r"\textemdash{}", "‘": r"\textquoteleft{}",
+    "’": r"\textquoteright{}", "“": r"\textquotedblleft{}", "”": r"\textquotedblright{}", "²": "$^2$", "³": "$^3$",
 }  # fmt: skip
-GREEK = (
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lamda mu nu xi pi rho sigma tau upsilon phi chi psi omega"
-)
-ESCAPES |= {
-    unicodedata.lookup(f"GREEK SMALL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda')}$" for name in GREEK.split()
-}
-CAPITALS = "gamma delta theta lamda xi pi sigma upsilon phi psi omega"
-OTHERS = "alpha beta epsilon zeta eta iota kappa mu nu omicron rho tau chi"  # capitals that look as Latin ones do
-ESCAPES |= {
-    unicodedata.lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\{name.replace('lamda', 'lambda').capitalize()}$"
-    for name in CAPITALS.split()
-}
-ESCAPES |= {
-    unicodedata.lookup(f"GREEK CAPITAL LETTER {name}"): rf"$\mathrm{{{latin}}}$"
-    for name, latin in zip(OTHERS.split(), "ABEZHIKMNOPTX", strict=True)
-}
+LATIN = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧ", "ABEZHIKMNOPTX", strict=True))  # Greek capitals that look as Latin ones do
+
+GREEK = {
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+    "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+}  # fmt: skip
 
 
 class Shown(NamedTuple):
@@ -158,31 +139,6 @@ class Table:
         return html.summary(self.caption, (), *panels, f"<div style='opacity:.7'>{note}</div>")
 
 
-def decimals(estimate: float, half: float, most: int | None = None) -> int:
-    """How many decimals are shown of an estimate that is known to within `half`; what is whole is not rounded further,
-    as in figures and on the page."""
-    digits = SIGNIFICANT if math.isfinite(half) else PLAIN
-    limit = digits - 1 - (math.floor(math.log10(abs(estimate))) if estimate else 0)
-    limit = limit if most is None else min(limit, most)
-    known = 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else limit
-    return max(0, min(limit, known))
-
-
-def number(value: float, places: int) -> str:
-    """With commas."""
-    return f"{round(value, places) + 0.0:,.{places}f}"
-
-
-def estimate_and_interval(estimate: float, low: float, high: float, most: int | None = None) -> tuple[str, str]:
-    """`1,048` and `[976, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
-    half = (high - low) / 2
-    places = decimals(estimate, half, most)
-    text = number(estimate, places)
-    if not math.isfinite(half) or number(low, places) == text == number(high, places):
-        return text, ""
-    return text, f"[{number(low, places)}, {number(high, places)}]"
-
-
 def escaped(text: str) -> str:
     """As LaTeX prints it; signs that pdflatex may not have become their names.
 
@@ -193,10 +149,11 @@ def escaped(text: str) -> str:
 
 
 def _escape(one: str) -> str:
-    if one in ESCAPES:
-        return ESCAPES[one]
-    if one == "\N{PLUS-MINUS SIGN}":
-        return r"$\pm$"
+    if one in ESCAPES or one in LATIN:
+        return ESCAPES.get(one) or rf"$\mathrm{{{LATIN[one]}}}$"
+    case, _, name = unicodedata.name(one, "").lower().replace("lamda", "lambda").partition(" letter ")
+    if case.startswith("greek") and name in GREEK:
+        return f"$\\{name.capitalize() if case.endswith('capital') else name}$"
     if one in (BEST, TIE) or " " <= one <= "~" or unicodedata.category(one).startswith("L"):
         return one
     return "?" if unicodedata.category(one).startswith("C") else unicodedata.name(one, "?").lower()

@@ -1,4 +1,4 @@
-"""Who has less regret, and at what cost? Ranks, regret against computing time, and against what was tuned."""
+"""Figures of points: ranks, regret against computing time, and regret against what was tried in tuning."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -14,22 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ravi.display.printable import titled
-from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table, decimals, estimate_and_interval, number
-from ravi.learners import knows_the_kernel
-from ravi.validation import one_of, probability
+from ravi.lab.report.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
+from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table
+from ravi.lab.report.summary import Row, summary
+from ravi.validation import InputError, one_of, probability
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.statistics import Interval, Scores
+    from ravi.statistics import Interval
 
 WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
 SHARE = 2  # decimals of a probability, at most
-DECIMALS = {"regret": 4, "trajectory_regret": 4, "gap": 8}  # likewise: below, it is rounding (certified errors)
 WORDS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
 VALUES = {"regret": "Regret", "gap": "Gap of the last policy", "trajectory_regret": "Trajectory regret"}
 
@@ -51,185 +49,91 @@ def table(
     one_of(statistic, WORDS, "statistic")
     one_of(value, VALUES, "value")
     probability(level, "level")
-    from ravi.statistics.scores import entries_of
-
-    entries = entries_of(results, section, column, steps)
-    cells = _cells(results, entries, value, statistic, level)
+    rows = summary(results, value, statistic=statistic, level=level, section=section, column=column, steps=steps)
+    sections = dict.fromkeys(row.line.section for row in rows)
     panels = []
-    for name in dict.fromkeys(entry["section"] for entry in entries):
-        mine = [cell for cell in cells if cell["section"] == name]
-        panels += _panels(mine, name if len({entry["section"] for entry in entries}) > 1 else "")
-    T = sorted({entry["steps"] for entry in entries})
+    for name in sections:
+        mine = [row for row in rows if row.line.section == name]
+        panels += _panels(mine, name if len(sections) > 1 else "", DECIMALS[value])
+    T = sorted({row.line.steps for row in rows})
     when = f" after T = {T[0]:,} steps" if len(T) == 1 else ""
-    caption = f"{VALUES[value]}{when}: {WORDS[statistic]} over seeds, with {_percent(level)} intervals."
-    return Table(caption, _note(cells, entries, statistic, level), tuple(panels), tuple(cells))
+    caption = f"{VALUES[value]}{when}: {WORDS[statistic]} over seeds, with {percent(level)} intervals."
+    records = tuple(_record(row) | {"value": value, "statistic": statistic, "level": level} for row in rows)
+    records = tuple({name: record[name] for name in NAMES} for record in records)
+    return Table(caption, _note(rows, statistic, level), tuple(panels), records)
 
 
-def _cells(
-    results: Results, entries: Sequence[dict[str, Any]], value: str, statistic: str, level: float
-) -> list[dict[str, Any]]:
-    """One record for every entry."""
-    from ravi.statistics import interval
-
-    seen = _seen(results, value)
-    cells = []
-    for entry in entries:
-        asked = set(entry["seeds"])
-        held = seen.get(entry["setting"], Seen({}, {}, set(), set()))
-        values = [held.values[seed] for seed in sorted(asked) if seed in held.values]
-        failed, unrecorded = len(asked & held.failed), len(asked & held.unrecorded)
-        found = interval(values, statistic, level=level) if values else None
-        ends = (None, None, None) if found is None else found[:3]
-        cells.append(
-            {key: entry[key] for key in ("section", "mdp", "steps", "label", "column")}
-            | {"value": value, "statistic": statistic}
-            | dict(zip(("estimate", "low", "high"), ends, strict=True))
-            | {"q99": float(np.quantile(values, 0.99)) if values else None, "max": max(values, default=None)}
-            | {"level": level, "seeds": len(values), "failed": failed, "planned": len(asked)}
-            | {"best": False, "tie": False, "why": _why(results, entry, len(values), failed, unrecorded)}
-        )
-    _mark(cells, entries, seen, statistic, level)
-    return cells
+NAMES = (
+    "section", "mdp", "steps", "label", "column", "value", "statistic", "estimate", "low", "high", "q99", "max",
+    "level", "seeds", "failed", "planned", "best", "tie", "why",
+)  # fmt: skip
 
 
-class Seen(NamedTuple):
-    """The values of a setting, by seed."""
-
-    values: dict[int, float]
-    errors: dict[int, float]  # certified: how far each value may be off
-    failed: set[int]
-    unrecorded: set[int]  # runs that succeeded, without this value
-
-
-def _seen(results: Results, value: str) -> dict[str, Seen]:
-    held: dict[str, Seen] = {}
-    bound = f"{value}_error"
-    known = bound in results.runs.column_names
-    columns = [results.runs[name].to_pylist() for name in ("setting", "seed", value, "failure")]
-    columns.append(results.runs[bound].to_pylist() if known else [0.0] * results.runs.num_rows)
-    for setting, seed, found, failure, error in zip(*columns, strict=True):
-        mine = held.setdefault(setting, Seen({}, {}, set(), set()))
-        if failure is not None:
-            mine.failed.add(seed)
-        elif found is None:
-            mine.unrecorded.add(seed)
-        else:
-            mine.values[seed], mine.errors[seed] = found, error or 0.0
-    return held
+def _record(row: Row) -> dict[str, Any]:
+    """The numbers of a cell."""
+    ends = (None, None, None) if row.mean is None else row.mean[:3]
+    return {
+        **{name: getattr(row.line, name) for name in ("section", "mdp", "steps", "label", "column", "failed")},
+        **dict(zip(("estimate", "low", "high"), ends, strict=True)), "q99": row.q99, "max": row.largest,
+        "seeds": len(row.line.seeds), "planned": row.line.asked, "best": row.rank == "best", "tie": row.rank == "tie",
+        "why": row.why,
+    }  # fmt: skip
 
 
-def _why(results: Results, entry: dict[str, Any], done: int, failed: int, unrecorded: int) -> str:
-    """Why a cell has no number, or not that of all seeds; nothing to say of one that is whole."""
-    from ravi.lab.experiments.overview import KEYS
-
-    planned = len(entry["seeds"])
-    if entry["setting"] is None:
-        return results.untuned[tuple(entry[key] for key in KEYS)]
-    if done == planned:
-        return ""
-    if unrecorded:
-        return f"not recorded ({unrecorded} of {planned} seeds)"
-    if failed == planned:
-        return f"failed ({failed} of {planned} seeds)"
-    if not done and not failed:
-        return f"not run yet (0 of {planned} seeds)"
-    return f"{done} of {planned} seeds" + (f", {failed} failed" if failed else "")
-
-
-def _mark(
-    cells: list[dict[str, Any]], entries: Sequence[dict[str, Any]], seen: dict[str, Seen], statistic: str, level: float
-) -> None:
-    """The best learner of every MDP, T and column, and its ties, among those that must learn the kernel."""
-    from ravi.statistics import from_table
-
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for place, cell in enumerate(cells):
-        groups.setdefault(tuple(cell[key] for key in ("section", "mdp", "steps", "column")), []).append(place)
-    for places in groups.values():
-        rows = [
-            {"learner": cells[place]["label"], "mdp": "here", "seed": seed}
-            | {"regret": held.values[seed], "error": held.errors[seed]}
-            for place in places
-            if not knows_the_kernel(entries[place]["learner"])
-            if (held := seen.get(entries[place]["setting"]))
-            for seed in entries[place]["seeds"]
-            if seed in held.values
-        ]
-        if len({row["learner"] for row in rows}) < 2:
-            continue  # nothing to compare
-        winner, ties = _best(from_table(rows, error="error"), statistic, level)
-        for place in places:
-            cells[place]["best"] = cells[place]["label"] == winner
-            cells[place]["tie"] = cells[place]["label"] in ties
-
-
-def _best(scores: Scores, statistic: str, level: float) -> tuple[str, tuple[str, ...]]:
-    """The best and its ties; none where there is no seed that all have."""
-    from ravi.statistics import best
-
-    mdp = scores.mdps[0]
-    shared = set.intersection(*(set(held[mdp].tolist()) for held in scores.seeds.values()))
-    if not shared:
-        return "", ()  # nothing can be paired
-    found = best(scores, mdp, statistic=statistic, level=level)
-    return found.learner, found.ties
-
-
-def _panels(cells: Sequence[dict[str, Any]], title: str) -> list[Panel]:
+def _panels(rows: Sequence[Row], title: str, most: int) -> list[Panel]:
     """Learners down, MDPs (and T) x columns across, as many as fit side by side."""
-    several = len({cell["steps"] for cell in cells}) > 1
-    columns = list(dict.fromkeys(cell["column"] for cell in cells))
-    places = list(dict.fromkeys((cell["mdp"], cell["steps"]) for cell in cells))
-    labels = list(dict.fromkeys(cell["label"] for cell in cells))
-    by = {(cell["mdp"], cell["steps"], cell["label"], cell["column"]): cell for cell in cells}
+    by = {(row.line.mdp, row.line.steps, row.line.label, row.line.column): row for row in rows}
+    places = list(dict.fromkeys((mdp, T) for mdp, T, *_ in by))
+    labels, columns = (list(dict.fromkeys(names)) for names in zip(*((key[2], key[3]) for key in by), strict=True))
+    several = len({T for _, T in places}) > 1
     fit = max(1, WIDE // len(columns))
     made = []
     for first in range(0, len(places), fit):
         here = places[first : first + fit]
         over = [f"{titled(mdp)}, T = {T:,}" if several else titled(mdp) for mdp, T in here]
-        rows = [
-            (Shown(label), *(_shown(by[(*place, label, column)]) for place in here for column in columns))
+        cells = tuple(
+            (Shown(label), *(_shown(by[(*place, label, column)], most) for place in here for column in columns))
             for label in labels
-        ]
+        )
         if columns == ["given"]:
-            made.append(Panel(title, 1, (), ("learner", *over), tuple(rows)))
+            made.append(Panel(title, 1, (), ("learner", *over), cells))
         else:
             groups = (("", 1), *((name, len(columns)) for name in over))
-            made.append(Panel(title, 1, groups, ("learner", *columns * len(here)), tuple(rows)))
+            made.append(Panel(title, 1, groups, ("learner", *columns * len(here)), cells))
     return made
 
 
-def _shown(cell: dict[str, Any]) -> Shown:
-    if cell["estimate"] is None:
-        return Shown(cell["why"])
-    text, rest = estimate_and_interval(cell["estimate"], cell["low"], cell["high"], DECIMALS[cell["value"]])
+def _shown(row: Row, most: int) -> Shown:
+    if row.mean is None:
+        return Shown(row.why)
+    estimate, low, high, _ = row.mean
+    text, rest = estimate_and_interval(estimate, low, high, most)
     if rest:
-        places = decimals(cell["estimate"], (cell["high"] - cell["low"]) / 2, DECIMALS[cell["value"]])
-        rest = f"{rest} max {number(cell['max'], places)}"
-    if not rest and not math.isfinite(cell["high"]):
-        rest = "(one seed)" if cell["seeds"] == 1 else "(no interval)"
-    rest = f"{rest} ({cell['why']})".strip() if cell["why"] else rest
-    return Shown(text, rest, "best" if cell["best"] else "tie" if cell["tie"] else "")
+        rest = f"{rest} max {number(row.largest or 0.0, decimals(estimate, (high - low) / 2, most))}"
+    elif not math.isfinite(high):
+        rest = "(one seed)" if len(row.line.seeds) == 1 else "(no interval)"
+    rest = f"{rest} ({row.why})".strip() if row.why else rest
+    return Shown(text, rest, row.rank if row.rank in ("best", "tie") else "")
 
 
-def _note(cells: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]], statistic: str, level: float) -> str:
-    seeds = {cell["planned"] for cell in cells}
-    said = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
-    missing = any(cell["why"] for cell in cells)
-    parts = [f"{said} seeds per cell" + (" were requested; cells with fewer say so" if missing else ", none missing")]
+def _note(rows: Sequence[Row], statistic: str, level: float) -> str:
+    seeds = {row.line.asked for row in rows}
+    many = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    missing = any(row.why for row in rows)
+    parts = [f"{many} seeds per cell" + (" were requested; cells with fewer say so" if missing else ", none missing")]
     parts.append(
-        f"brackets: {_percent(level)} interval of the {WORDS[statistic]} over seeds, omitted if both ends round to the "
+        f"brackets: {percent(level)} interval of the {WORDS[statistic]} over seeds, omitted if both ends round to the "
         "same number; max: the largest over seeds"
     )
-    if any(cell["best"] for cell in cells):
+    if any(row.rank == "best" for row in rows):
         parts.append(
             f"{BEST}: the smallest {WORDS[statistic]} of its column; {TIE}: not significantly different from it (the "
-            f"{_percent(level)} interval of the paired difference, corrected for the number of learners, contains 0)"
+            f"{percent(level)} interval of the paired difference, corrected for the number of learners, contains 0)"
         )
-    told = list(dict.fromkeys(entry["label"] for entry in entries if knows_the_kernel(entry["learner"])))
-    if told:
-        parts.append(f"{', '.join(told)}: given the kernel, and therefore neither marked nor compared")
-    columns = {cell["column"] for cell in cells}
+    oracles = list(dict.fromkeys(row.line.label for row in rows if row.oracle))
+    if oracles:
+        parts.append(f"{', '.join(oracles)}: given the kernel, and therefore neither marked nor compared")
+    columns = {row.line.column for row in rows}
     if "theory" in columns:
         parts.append("theory: constants of the theorems")
     if "tuned" in columns:
@@ -266,17 +170,20 @@ def comparison_table(
         for one, other in pairs:
             record: dict[str, Any] = {"mdp": mdp, "first": one, "second": other, "statistic": statistic, "pairs": 0}
             cells = (Shown("no seed in common"), Shown("-"))
-            if _paired(found, one, other, mdp):
-                told = compare(found, one, other, mdp, statistic=statistic, level=level)
+            try:
+                held = compare(found, one, other, mdp, statistic=statistic, level=level)
+            except InputError:  # nothing is paired
+                pass
+            else:
                 wins = improvement(found, one, other, mdps=[mdp], level=level)
-                text, rest = estimate_and_interval(*told.difference[:3], DECIMALS["regret"])
-                rest = "(one seed)" if told.pairs == 1 else rest
-                cells = (Shown(text, rest, "best" if told.difference.low > 0 else ""), _probability(wins))
-                record |= told.difference._asdict() | {"pairs": told.pairs} | _wins(wins)
+                text, rest = estimate_and_interval(*held.difference[:3], DECIMALS["regret"])
+                rest = "(one seed)" if held.pairs == 1 else rest
+                cells = (Shown(text, rest, "best" if held.difference.low > 0 else ""), _probability(wins))
+                record |= held.difference._asdict() | {"pairs": held.pairs} | _wins(wins)
             rows.append((Shown(mdp), Shown(one), Shown(other), *cells, Shown(str(record["pairs"]))))
             records.append(record)
     for one, other in pairs if len(found.mdps) > 1 else ():
-        common = [mdp for mdp in found.mdps if _paired(found, one, other, mdp)]
+        common = [row["mdp"] for row in records if (row["first"], row["second"]) == (one, other) and row["pairs"]]
         if common:
             wins = improvement(found, one, other, mdps=common, level=level)
             name = f"{len(common)} of {len(found.mdps)} MDPs"
@@ -284,17 +191,12 @@ def comparison_table(
             records.append({"mdp": name, "first": one, "second": other} | _wins(wins))
     note = (
         "Difference: the regret of the second minus that of the first, paired by seed (all learners see the same "
-        f"resets): {WORDS[statistic]} with {_percent(level)} intervals, which are not simultaneous; {BEST}: the whole "
+        f"resets): {WORDS[statistic]} with {percent(level)} intervals, which are not simultaneous; {BEST}: the whole "
         "interval is above 0, in favour of the first. P(first wins): the probability that a run of the first has less "
         "regret than a run of the second; over several MDPs, the mean."
     )
     head = ("MDP", "first", "second", "difference", "P(first wins)", "pairs")
     return Table("Differences in regret, paired by seed.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
-
-
-def _paired(scores: Scores, first: str, second: str, mdp: str) -> bool:
-    one, two = (set(scores.seeds[name].get(mdp, np.empty(0)).tolist()) for name in (first, second))
-    return bool(one & two)
 
 
 def _probability(wins: Interval) -> Shown:
@@ -303,7 +205,3 @@ def _probability(wins: Interval) -> Shown:
 
 def _wins(wins: Interval) -> dict[str, float]:
     return {"improvement": wins.estimate, "improvement_low": wins.low, "improvement_high": wins.high}
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:g}%"

@@ -1,4 +1,4 @@
-"""What does a folder of results say? One page of HTML that needs nothing else: `report(folder)`."""
+"""The page of a folder of results: one HTML file that needs no network."""
 
 from ravi.lab.report.page.build import report
 

@@ -1,4 +1,4 @@
-"""How is the page made? Results in, one HTML file out: statistics, words and data poured into a template.
+"""The page of a folder of results, written: statistics, words and data poured into a template.
 
 The same folder gives the same bytes: nothing on the page tells when it was built.
 """
@@ -18,7 +18,6 @@ from ravi.validation import InputError, require_extra
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.lab.report.page.analysis import Studied
 
 HERE = Path(__file__).parent
 NAME = "report.html"
@@ -60,25 +59,23 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    from ravi.lab.report.page import cells, numbers
+    from ravi.lab.report.numbers import percent
+    from ravi.lab.report.page import cells
     from ravi.lab.report.page.charts import chart_data, embedded
     from ravi.lab.report.page.content import content
 
-    told = content(found, claims)
+    held = content(found, claims)
     scripts = [get_plotlyjs(), (HERE / "page.js").read_text(encoding="utf-8")]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"number": numbers.written, "range": numbers.range_of, "percent": numbers.percent}
-    environment.globals |= {
-        "Name": numbers.Name, "Number": numbers.Number, "isinstance": isinstance, "str": str, "cells": cells,
-    }  # fmt: skip
-    studies: list[Studied] = told["studies"]
+    environment.filters |= {"number": cells.number, "percent": percent}
     return environment.get_template("template.html.jinja").generate(
-        **told,
+        **held,
+        cells=cells,
         style=(HERE / "page.css").read_text(encoding="utf-8"),
-        data=embedded(chart_data(studies)),
+        data=embedded(chart_data(held["sections"])),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
     )

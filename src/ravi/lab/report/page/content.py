@@ -1,25 +1,161 @@
-"""What stands on the page? Everything that the template shows, as plain values, in the order of the page."""
+"""What stands on the page: everything that the template shows, as plain values, in the order of the page.
+
+A section of the suite has panels (an MDP and a T), and a panel has entries; the numbers are those of the summary.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from ravi.core import Array
 from ravi.lab.experiments.schedule.tuning import at_edge, lacking
 from ravi.lab.report.page import words
-from ravi.lab.report.page.analysis import Studied, studied
 from ravi.lab.report.page.charts import ticked
-from ravi.lab.report.page.data import Panel, parts
-from ravi.lab.report.page.numbers import Sentence
-from ravi.lab.report.page.shapes import LEVEL
+from ravi.lab.report.page.shapes import Shape, shapes
+from ravi.lab.report.summary import LEVEL, Row, more, summary
+from ravi.statistics import Interval, Profiles, Scores, compare, improvements, normalised, profiles, rates, stratified
+from ravi.statistics.scores import scores_of
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from ravi.lab.experiments.results import Results
 
+THRESHOLDS = 120  # of profiles
 FAILURES = 100  # kinds that are listed
 WIDE = 30  # from the least mean to the largest
 WIDTH, HEIGHT = 132, 56  # of a small figure of tuning
+FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, as its runs tell them
+Key = tuple[str, str]  # label, column
+
+
+class Entry(NamedTuple):
+    """A row of the summary that has runs, with what else the page shows of it.
+
+    Attributes
+    ----------
+    row, shape
+        Its numbers at T, and its curves.
+    configured
+        The learner with the multipliers that tuning chose.
+    seconds
+        Of computing, the mean of a run.
+    front
+        Whether no rival of its column has less regret in less time.
+    """
+
+    row: Row
+    shape: Shape
+    configured: str
+    seconds: float
+    front: bool
+
+    @property
+    def label(self) -> str:
+        return self.row.line.label
+
+    @property
+    def multipliers(self) -> str:
+        """The multipliers that tuning chose."""
+        return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", self.configured))
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is shown at first however many learners there are: RAVI-UCB and the uniform policy."""
+        id = self.row.line.learner.partition(",")[0]
+        return id == "uniform" or (not self.row.oracle and id in ("ravi-ucb", "ravi-ucb/mixture"))
+
+
+class Panel(NamedTuple):
+    """All learners of a section on one MDP for one T.
+
+    Attributes
+    ----------
+    anchor, task
+        Its place on the page; the MDP's id, and T where the section has several.
+    rows, entries
+        All rows, and those with runs by label and column.
+    facts
+        Of the MDP: see FACTS; empty where nothing has run.
+    earned
+        What is said of lines without a regret whose runs have rewards, those of a large world.
+    """
+
+    anchor: str
+    task: str
+    mdp: str
+    steps: int
+    rows: list[Row]
+    entries: dict[Key, Entry]
+    facts: dict[str, float]
+    earned: list[str]
+
+    def of(self, column: str) -> list[Entry]:
+        """The entries of a column in the order of the suite."""
+        return [one for (_, where), one in self.entries.items() if where == column]
+
+    def ordered(self, column: str) -> list[Entry]:
+        """The same by mean regret; of those that share a place, the best first."""
+        least: dict[int, float] = {}
+        for one in self.of(column):
+            least[one.row.place] = min(one.row.estimate, least.get(one.row.place, math.inf))
+
+        def key(one: Entry) -> tuple[float, bool, float]:
+            mean = one.row.estimate
+            return (least[one.row.place] if one.row.place else mean, one.row.rank != "best", mean)
+
+        return sorted(self.of(column), key=key)
+
+
+class Cost(NamedTuple):
+    """What the theory's constants cost a learner on an MDP: differences by seed, where seeds are in common."""
+
+    panel: Panel
+    theory: Row
+    tuned: Row
+    ratio: float  # of mean regrets, theory over tuned
+    more: Interval | None  # theory minus tuned
+    uniform: Interval | None  # uniform minus theory
+
+
+class Standing(NamedTuple):
+    """All MDPs of a section together, in one column.
+
+    Attributes
+    ----------
+    rivals, tasks
+        The learners with runs on every MDP that has any, and these MDPs.
+    matrix
+        (first, second): the probability that first has less regret.
+    profiles, overall
+        Performance profiles, and mean normalised scores over the MDPs, the least first; None and empty on one MDP.
+    """
+
+    column: str
+    rivals: tuple[str, ...]
+    tasks: tuple[str, ...]
+    matrix: dict[Key, Interval]
+    profiles: Profiles | None
+    overall: dict[str, Interval]
+
+
+class Section(NamedTuple):
+    """A section of the suite with what is reported about it."""
+
+    anchor: str
+    name: str
+    remark: str
+    columns: tuple[str, ...]
+    panels: list[Panel]
+    standings: list[Standing]
+    costs: list[Cost]
 
 
 class Tried(NamedTuple):
@@ -28,11 +164,9 @@ class Tried(NamedTuple):
     mdp: str
     learner: str
     steps: int
-    budget: int
     seeds: int
     configurations: list[dict[str, Any]]
     chosen: dict[str, Any] | None
-    theory: dict[str, Any]
     edge: tuple[str, ...]  # multipliers that were chosen at the edge of their range
     dots: list[tuple[float, float, bool]]  # x, y, whether it is the chosen one
     lacking: str  # why nothing is chosen
@@ -41,95 +175,166 @@ class Tried(NamedTuple):
 def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, Any]:
     """All that the template needs but style, scripts and data."""
     suite, counts = found.suite, found.counts
-    held = parts(found)
-    subjects = {(record.get("mdp"), record.get("learner"), record.get("steps")) for record in found.tuning.values()}
-    studies = [studied(part, subjects) for part in held]  # type: ignore[arg-type]  # from JSON
-    untuned = sum(not line.setting for part in held for panel in part.panels for line in panel.lines)
-    measured = _rates(found) if counts.done else []
-    tuning, failures = _tuning(found), _failures(found)
+    rows = summary(found)
+    held = sections(found, rows)
+    numbers = [len(row.line.seeds) for row in rows if len(row.line.seeds)]
+    failures = _failures(found)
+    untuned = sum(row.line.setting is None for row in rows)
     return {
-        "title": suite.title or suite.name,
-        "suite": suite,
-        "counts": counts,
+        "title": suite.title or suite.name, "suite": suite, "counts": counts,
         "missing": counts.planned - counts.done - counts.failed,
         "troubles": [str(trouble) for trouble in found.troubles],
         "conflicts": [str(conflict) for conflict in found.conflicts],
+        "headline": words.headline(held, numbers),
         "complete": words.completeness(counts.planned, counts.done, counts.failed, untuned),
-        "seeds": words.seeds(held),
-        "headline": words.headline(studies, held),
-        "places": _places(studies),
-        "columns": max((part.columns for part in held), key=len, default=()),
-        "studies": studies,
-        "summaries": {study.part.anchor: _summary(study) for study in studies},
-        "rows_of": rows_of,
-        "wide": wide,
-        "ticked": lambda study, panel: ticked(list(study.told[panel.anchor].values())),
-        "has_costs": any(study.costs for study in studies),
-        "measured": measured,
-        "scaling": words.scaling(measured),
-        "claims": claims,
-        "verdicts": [_verdicts(one) for one in claims or ()],
-        "tuning": tuning,
-        "edges": words.edges(len(tuning), sum(bool(one.edge) for one in tuning)),
-        "failures": failures[:FAILURES],
-        "more_failures": failures[FAILURES:],
+        "findings": {section.anchor: _findings(section) for section in held},
+        "places": _places(held), "columns": max((section.columns for section in held), key=len, default=()),
+        "sections": held, "rows_of": rows_of, "wide": wide, "ticked": ticked,
+        "measured": rates(found) if counts.done else [],
+        "claims": claims, "verdicts": [_verdicts(one) for one in claims or ()],
+        "tuning": _tuning(found), "failures": failures[:FAILURES], "more_failures": failures[FAILURES:],
         "launches": sorted(found.manifests.items(), key=lambda item: (str(item[1].get("started", "")), item[0])),
-        "level": LEVEL,
-        "few": words.FEW,
-        "constants": words.CONSTANTS,
-        "small": (WIDTH, HEIGHT),
-    }
+        "level": LEVEL, "few": words.FEW, "constants": words.CONSTANTS, "small": (WIDTH, HEIGHT),
+    }  # fmt: skip
 
 
-def _summary(study: Studied) -> tuple[list[Sentence], list[Sentence]]:
-    """The summary of a section, and that of each MDP."""
-    columns = study.part.columns
-    made = [sentence for column in columns for sentence in words.standing(study, column)]
-    made += words.costs(study)
-    made += [sentence for column in columns for sentence in words.growth(study, column)]
-    each = [
-        sentence for panel in study.part.panels for column in columns for sentence in words.on(study, panel, column)
-    ]
-    made += [sentence for column in columns for sentence in words.absent(study, column)]
-    return made + words.out_of_competition(study), each + words.our_costs(study)
+def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
+    """The sections of the suite in order, each with its rows; curves are read once."""
+    shape = shapes(found, rows)
+    seconds, rewards = (found.runs[name].to_numpy() for name in ("seconds", "reward"))
+    tuned = {(record.get("mdp"), record.get("learner"), record.get("steps")) for record in found.tuning.values()}
+    by: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        by.setdefault((row.line.section, row.line.mdp, row.line.steps), []).append(row)
+    made = []
+    for i, section in enumerate(found.suite.sections, 1):
+        panels: list[Panel] = []
+        for mdp in section.mdps:
+            for T in section.steps:
+                here = by[section.name, mdp, T]
+                task = mdp if len(section.steps) == 1 else f"{mdp}, T = {T:,}"
+                ran = [row.line for row in here if len(row.line.rows)]
+                facts = {name: float(found.runs[name][int(ran[0].rows[0])].as_py() or 0) for name in FACTS if ran}
+                times = {line.rows.tobytes(): float(seconds[line.rows].mean()) for line in ran}
+                entries = {}
+                for column in section.columns:
+                    mine = [row for row in here if row.line.column == column and row.mean is not None]
+                    for row in mine:
+                        name = row.line.rows.tobytes()
+                        faster = [r for r in mine if not r.oracle and times[r.line.rows.tobytes()] < times[name]]
+                        entries[row.line.label, column] = Entry(
+                            row, shape[name], found.runs["learner"][int(row.line.rows[0])].as_py(), times[name],
+                            front=not row.oracle and not any(more(row, other) for other in faster),
+                        )  # fmt: skip
+                earned = [
+                    f"{row.line.label}: no regret; mean reward {rewards[row.line.unrecorded].mean():,.6g} "
+                    f"of {len(row.line.unrecorded)} runs. "
+                    for row in here if row.mean is None and len(row.line.unrecorded)
+                ]  # fmt: skip
+                anchor = f"section-{i}-mdp-{len(panels) + 1}"
+                panels.append(Panel(anchor, task, mdp, T, here, entries, facts, earned))
+        standings = [_standing(panels, column) for column in section.columns]
+        costs = _costs(panels, tuned) if {"theory", "tuned"} <= set(section.columns) else []
+        made.append(Section(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs))
+    return made
 
 
-def _places(studies: list[Studied]) -> list[tuple[str, str]]:
+def _standing(panels: Sequence[Panel], column: str) -> Standing:
+    held = {panel.task: [one.row.line for one in panel.of(column) if not one.row.oracle] for panel in panels}
+    held = {task: some for task, some in held.items() if some}
+    ran = [{line.label for line in some} for some in held.values()]
+    everywhere = [label for label in dict.fromkeys(line.label for some in held.values() for line in some)
+                  if all(label in some for some in ran)]  # fmt: skip
+    if len(everywhere) < 2:
+        return Standing(column, tuple(everywhere), tuple(held), {}, None, {})
+    scores = scores_of(
+        (line.label, task, line) for task, some in held.items() for line in some if line.label in everywhere
+    )
+    matrix = {}
+    for (first, second), found in improvements(scores, everywhere, level=LEVEL).items():
+        matrix[first, second] = found
+        matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
+    profile = _profiles(scores) if len(held) > 1 else None
+    overall = {}
+    if profile is not None:  # the score of profiles, averaged over runs and then over MDPs
+        runs = normalised(scores)[0].values
+        means = {name: stratified(list(some.values()), "mean", level=LEVEL) for name, some in runs.items()}
+        overall = dict(sorted(means.items(), key=lambda item: item[1].estimate))
+    return Standing(column, tuple(everywhere), tuple(held), matrix, profile, overall)
+
+
+def _profiles(scores: Scores) -> Profiles | None:
+    """None where there is no regret to divide by. On one MDP they would be steps from 0 to 1."""
+    try:
+        return profiles(scores, _thresholds(scores), level=LEVEL)
+    except InputError:
+        return None
+
+
+def _thresholds(scores: Scores) -> Array:
+    """From the least normalised score to the largest, evenly on a log axis."""
+    every = np.concatenate([run for held in normalised(scores)[0].values.values() for run in held.values()])
+    most = float(every.max())
+    least = max(float(every[every > 0].min(initial=most)), most * 1e-6)
+    return np.unique([*np.geomspace(least, most, THRESHOLDS)[:-1], most]) if least < most else np.array([most])
+
+
+def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
+    """Every learner that has a multiplier, on every MDP where both columns have runs; tuned: MDP, learner and T."""
+    made = []
+    for panel in panels:
+        theory, better = ({one.label: one for one in panel.of(column)} for column in ("theory", "tuned"))
+        uniform = next((one.row for one in theory.values() if one.row.line.learner.split(",")[0] == "uniform"), None)
+        for label, one in theory.items():
+            if label in better and (panel.mdp, one.configured, panel.steps) in tuned:
+                row, other = one.row, better[label].row
+                ratio = math.nan if other.zero or other.estimate <= 0 else row.estimate / other.estimate
+                gaps = _difference(other, row), None if uniform is None else _difference(row, uniform)
+                made.append(Cost(panel, row, other, ratio, *gaps))
+    return made
+
+
+def _difference(first: Row, second: Row) -> Interval | None:
+    """Second minus first by seed; None where they have no seed in common."""
+    try:
+        held = scores_of([("first", "", first.line), ("second", "", second.line)])
+        return compare(held, "first", "second", "", level=LEVEL).difference
+    except InputError:
+        return None
+
+
+def _findings(section: Section) -> list[Markup]:
+    said = [sentence for column in section.columns for sentence in words.standing(section, column)]
+    return said + [tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)]
+
+
+def _places(held: Sequence[Section]) -> list[tuple[str, str]]:
     """Where learners are ranked: over all MDPs of a section, and on each, by anchor."""
     made = []
-    for study in studies:
-        head = f"{study.part.name}: " if len(studies) > 1 else ""
-        if any(standing.overall for standing in study.standings):
-            made.append((study.part.anchor, f"{head}all {len(study.part.panels)} MDPs"))
-        ranked = (panel for panel in study.part.panels if any(one.place for one in study.told[panel.anchor].values()))
+    for section in held:
+        head = f"{section.name}: " if len(held) > 1 else ""
+        if any(standing.overall for standing in section.standings):
+            made.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
+        ranked = (panel for panel in section.panels if any(one.row.place for one in panel.entries.values()))
         made += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
     return made
 
 
-def rows_of(study: Studied, panel: Panel) -> tuple[list[int], list[tuple[Any, list[tuple[float, float, float]]]]]:
-    """Some times of the curves, and every line's mean and interval there: what stands for the figure."""
-    told = list(study.told[panel.anchor].values())
-    if not told:
-        return [], []
-    first = told[0].shape  # a section has one grid
+def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Entry, list[tuple[float, float, float]]]]]:
+    """Some times of the curves, and every entry's mean and interval there: what stands for the figure."""
+    held = list(panel.entries.values())
     rows = [
-        (one, list(zip(*(edge[one.shape.listed].tolist() for edge in one.shape.band), strict=True))) for one in told
+        (one, list(zip(*(edge[one.shape.listed].tolist() for edge in one.shape.band), strict=True))) for one in held
     ]
+    first = held[0].shape  # a section has one grid
     return first.times[first.listed].astype(int).tolist(), rows
 
 
-def wide(study: Studied, panel: Panel) -> bool:
+def wide(panel: Panel, column: str) -> bool:
     """Whether the means that are drawn at first need a log axis to be seen side by side."""
-    shown = ticked(list(study.told[panel.anchor].values()))
-    column = study.part.columns[-1]
-    means = [one.mean.estimate for one in study.of(panel, column) if one.line.label in shown and one.mean.estimate > 0]
+    shown = ticked(panel.entries.values())
+    means = [one.row.estimate for one in panel.of(column) if one.label in shown and one.row.estimate > 0]
     return bool(means) and max(means) > WIDE * min(means)
-
-
-def _rates(found: Results) -> list[Any]:
-    from ravi.statistics.rates import rates
-
-    return list(rates(found))
 
 
 def _verdicts(one: dict[str, Any]) -> dict[str, int]:
@@ -141,31 +346,25 @@ def _verdicts(one: dict[str, Any]) -> dict[str, int]:
 def _failures(found: Results) -> list[dict[str, Any]]:
     """Runs that failed, by MDP, learner and error, the most frequent first; those of tuning too."""
     asked = set(found.entries["setting"].to_pylist())
-    told = ["mdp", "learner", "steps", "setting", "seed", "failure", "error", "traceback"]
-    rows = found.runs.select(told).filter(found.runs["failure"].is_valid()).to_pylist()
+    names = ["mdp", "learner", "steps", "setting", "seed", "failure", "error", "traceback"]
+    rows = found.runs.select(names).filter(found.runs["failure"].is_valid()).to_pylist()
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (row["mdp"], row["learner"], row["steps"], row["seed"])):
-        key = tuple(row[name] for name in ("mdp", "learner", "steps", "failure", "error"))
-        one = made.setdefault(
-            (*key, row["setting"] in asked), {**row, "count": 0, "tuning": row["setting"] not in asked}
-        )
-        one["count"] += 1
+        tuning = row["setting"] not in asked
+        key = (*(row[name] for name in ("mdp", "learner", "steps", "failure", "error")), tuning)
+        made.setdefault(key, {**row, "count": 0, "tuning": tuning})["count"] += 1
     return sorted(made.values(), key=lambda one: -one["count"])
 
 
 def _tuning(found: Results) -> list[Tried]:
-    made = []
-    for record in found.tuning.values():
-        tried, chosen = record["configurations"], record.get("chosen")
-        if tried:
-            made.append(
-                Tried(
-                    str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
-                    int(record.get("budget") or len(tried)), len(record.get("seeds") or ()), tried,
-                    None if chosen is None else tried[chosen], tried[0], tuple(at_edge(record)),
-                    _dots(tried, chosen), lacking(record),
-                )
-            )  # fmt: skip
+    made = [
+        Tried(
+            str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
+            len(record.get("seeds") or ()), tried, None if (chosen := record.get("chosen")) is None else tried[chosen],
+            tuple(at_edge(record)), _dots(tried, chosen), lacking(record),
+        )
+        for record in found.tuning.values() if (tried := record["configurations"])
+    ]  # fmt: skip
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
     return sorted(
         made, key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner)
@@ -180,15 +379,13 @@ def _dots(tried: list[dict[str, Any]], chosen: int | None) -> list[tuple[float, 
         for place, one in enumerate(tried)
         if one.get(name) and (one.get("regret") or 0) > 0
     ]
-    if not held:
-        return []
-    xs, ys = [x for x, _, _ in held], [y for _, y, _ in held]
 
     def at(value: float, values: list[float], size: float) -> float:
         low, high = min(values), max(values)
         return round(size * (value - low) / (high - low), 1) if high > low else size / 2
 
-    box = (WIDTH - 12, HEIGHT - 12)
+    xs, ys = [x for x, _, _ in held], [y for _, y, _ in held]
+    width, height = WIDTH - 12, HEIGHT - 12
     return [
-        (6 + at(x, xs, box[0]), 6 + box[1] - at(y, ys, box[1]), mark) for x, y, mark in sorted(held, key=lambda d: d[2])
+        (6 + at(x, xs, width), 6 + height - at(y, ys, height), mark) for x, y, mark in sorted(held, key=lambda d: d[2])
     ]

@@ -1,6 +1,6 @@
 """The pages of the learners, read from their own docstrings and signatures.
 
-`python -m ravi.lab.report.learners docs/reference` writes them: learners.md, and one for each family.
+`python docs/make_learners.py docs/reference` writes them: learners.md, and one for each family.
 """
 
 from __future__ import annotations
