@@ -182,7 +182,7 @@ def test_what_is_chosen_is_said_and_can_be_said():
     assert "400 steps of 400" in str(made)
     given = learned(Point(), 400, grid=ravi.Grid(-1, 2, [20, 20], "clip"), reward_range=(-1, 0))
     assert given.environment["observations"]["bins"] == [20, 20]
-    assert "grid 20 x 20 cells (given), rewards from -1 to 0 (given)" in str(given)
+    assert "grid 20 x 20 cells (given); rewards from -1 to 0 (given)" in str(given)
     with pytest.raises(StreamError, match="the reward is -1, outside its range from 0 to 1"):
         learned(Point(), 400, reward_range=(0, 1))
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 POLICIES = ("last", "output", "planned")
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
-MORE = "; more steps do, and until_gap=GAP goes on until it is within GAP"
+LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
+PLAY_MORE = "; evaluate=STEPS, of more steps, tells more closely what it earns"
 NOT_PLAYED = "not estimated: evaluate=STEPS plays it for so many steps that it does not learn from"
 
 
@@ -191,7 +192,10 @@ class Learned:
     def claims(self, which: str | None = None) -> list[tuple[str, str]]:
         """What is known of a policy, by name, as text: what it earns, and how far it is below the best. `which`: as for
         `table`."""
-        known, estimate = self.interval(which), self.estimate if which in (None, self.usual) else None
+        return self._claims(self.interval(which), which)
+
+    def _claims(self, known: Interval | None, which: str | None = None) -> list[tuple[str, str]]:
+        estimate = self.estimate if which in (None, self.usual) else None
         words = f"not bounded: {self.no_interval}" if known is None else str(known)
         if estimate is None:
             return [("the policy is worth", words)]
@@ -221,12 +225,20 @@ class Learned:
 
     def __str__(self) -> str:
         """Five lines: what was learned with, what was made of the steps, what the policy earns, what is not known."""
-        given = self.choices.given
-        made = ", ".join(f"{what} {words}{' (given)' * (what in given)}" for what, words in self._choices())
-        claims = dict(self.claims())
-        earns, worth = claims.get("the policy earns", NOT_PLAYED), claims["the policy is worth"]
-        lines = [("learned with", f"{made}, policy {self.usual}"), ("the environment", self._counters())]
-        lines += [("the policy earns", earns), ("the policy is worth", worth + MORE * (worth == UNBOUNDED))]
+        given, known = self.choices.given, self.interval()
+        claims = dict(self._claims(known))
+        made = (f"{what} {words.partition('; ')[0]}{' (given)' * (what in given)}" for what, words in self._choices())
+        worth = claims["the policy is worth"]
+        if known is None and worth.partition(": ")[2] != NO_RANGE:
+            worth += PLAY_MORE
+        elif known is not None and not known.informative:
+            worth += LEARN_MORE
+        lines = [
+            ("learned with", f"{'; '.join(made)}; policy {self.usual}"),
+            ("the environment", self._counters()),
+            ("the policy earns", claims.get("the policy earns", NOT_PLAYED)),
+            ("the policy is worth", worth),
+        ]
         return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in lines)])
 
     def __repr__(self) -> str:
