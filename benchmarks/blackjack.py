@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 import ravi
-from ravi.live.spaces import space_of
+from ravi.live.encoders import encoder_of
 
 CARDS = {**dict.fromkeys(range(1, 10), 1 / 13), 10: 4 / 13}
 STICK, HIT = 0, 1
@@ -24,7 +24,7 @@ STICK, HIT = 0, 1
 
 def blackjack(env, discount):
     """The table of Blackjack-v1, natural=False, and the number of the observation of each of its states."""
-    space = space_of(env.observation_space)
+    space = encoder_of(env.observation_space)
     end, number = space.size, space.number
     X = end + 1 + len(CARDS)
     P, r, initial = np.zeros((X, 2, X)), np.zeros((X, 2)), np.zeros(X)

@@ -22,10 +22,9 @@ import numpy as np
 import ravi
 import worlds
 from blackjack import blackjack
-from ravi.live import defaults
+from ravi.live import choices
+from ravi.live.encoders import Labels, encoder_of
 from ravi.live.environment import Environment
-from ravi.live.labels import Labels
-from ravi.live.spaces import space_of
 
 ABOUT = """
 How many steps of FrozenLake, CliffWalking, Taxi and Blackjack does a learner need that knows nothing about them? For
@@ -124,7 +123,7 @@ class World:
 
     def _solve(self, mdp, sees):
         self.mdp, self.sees, (X, A, _) = mdp, sees, mdp.successors.shape
-        self.space = space_of(self.env.observation_space)
+        self.space = encoder_of(self.env.observation_space)
         self.P = np.zeros((X, A, X))
         np.add.at(
             self.P, (np.arange(X)[:, None, None], np.arange(A)[:, None], self.mdp.successors), self.mdp.transitions
@@ -188,7 +187,7 @@ def by_agent(world, learner, scale, seed):
     """Steps so far, and the policy, of a learner of the library."""
     stream = Environment(world.env, seed=seed, skip=learner is None or world.short)
     if learner is None:
-        learner = defaults.learner(stream.observation_space, stream.terminal, bounded=True)
+        learner = choices.default_learner(stream.observation_space, stream.terminal, bounded=True)
     live = ravi.agent(
         learner, None, 50 * world.most, states=stream.states, actions=stream.actions, discount=DISCOUNT,
         reward_range=world.mdp.units, reward_scale=scale, seed=seed,
@@ -234,7 +233,7 @@ def ruled(name, learner, seed):
 
     else:
         space = table.env.observation_space
-        space = Labels() if defaults.discovers(space) else space_of(space)
+        space = Labels() if choices.discovers(space) else encoder_of(space)
         plays = by_everyone(SimpleNamespace(env=table.env, space=space), seed)
         greedy = next(policy() for made, policy in plays if made >= steps).argmax(1)
 

@@ -54,14 +54,14 @@ CHOSEN = """\
 ## How an unknown Box is learned: before and after
 Before, exploration was as fine as the cells from the first step on and kept to the box of the warm-up; the last grid
 was laid around the states that the model over cells visits, and the edge of a grid was a wall. Now exploration begins
-coarse and leads out of the box (`ravi.live.boxes`), and the last grid lies where the policy goes in simulation, with
-an edge that is not trusted (`ravi.live.focus`). That was decided on seeds 100 to 104 of the four environments as they
-are. Of the other physics nothing was chosen, but an intermediate version had played seed 0 of MountainCar, as it is,
-light and heavy. Then seeds 6 and 7 of Pendulum and 4 of MountainCar, as they are, and 1 of the heavy MountainCar
-failed, and two things were changed: steps of the warm-up are remembered, and a grid must be better by 1 % of the
-horizon to be taken. Rows of Acrobot long, Acrobot nips, CartPole heavy, CartPole light, CartPole long, CartPole short
-are, but for some seeds, of the version before these two changes. Mean returns of seeds 0 and 1, with as many steps as
-above (5,000 of MountainCar):
+coarse and leads out of the box (`ravi.live.local_linear`), and the last grid lies where the policy goes in simulation,
+with an edge that is not trusted (`ravi.live.grid_choice`). That was decided on seeds 100 to 104 of the four
+environments as they are. Of the other physics nothing was chosen, but an intermediate version had played seed 0 of
+MountainCar, as it is, light and heavy. Then seeds 6 and 7 of Pendulum and 4 of MountainCar, as they are, and 1 of the
+heavy MountainCar failed, and two things were changed: steps of the warm-up are remembered, and a grid must be better by
+1 % of the horizon to be taken. Rows of Acrobot long, Acrobot nips, CartPole heavy, CartPole light, CartPole long,
+CartPole short are, but for some seeds, of the version before these two changes. Mean returns of seeds 0 and 1, with as
+many steps as above (5,000 of MountainCar):
 
 | environment | before | after |
 |---|--:|--:|

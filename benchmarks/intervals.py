@@ -13,7 +13,7 @@ import numpy as np
 import ravi
 from environments import WORLDS, Simulated, World
 from ravi.live.learned import Learned, end_of
-from ravi.live.until import has_unplayed_pairs
+from ravi.live.stopping_rule import has_unplayed_pairs
 
 ABOUT = """
 How many steps does it take until the data prove that a policy is good? For those who use `until_gap`. Without an

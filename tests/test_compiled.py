@@ -45,6 +45,7 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     code = """
     import sys
     import numpy as np
+    from ravi.caller import inner, outer, product
     print(outer(10), inner(10), "scipy.linalg" in sys.modules, product(np.eye(2)).sum(), "scipy.linalg" in sys.modules)
     print(*[sum(each.stats.cache_hits.values()) for each in (outer, inner, product)])
     """

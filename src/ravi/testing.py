@@ -20,8 +20,7 @@ import numpy as np
 from ravi import ids
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.learners import knows_the_kernel
-from ravi.live.agent import agent
-from ravi.live.epochs import Builder
+from ravi.live.agent import Builder, agent
 from ravi.runtime import tree
 from ravi.runtime.api import resume, run
 from ravi.runtime.result import Run

@@ -57,8 +57,8 @@ def test_advice_on_environments(monkeypatch):
     assert car.json()["choices"][0]["guarantee"].startswith("none")
     pole = advise("CartPole-v1", 10, discount=0.99, timed=False).choices[0].command
     assert pole == "ravi learn CartPole-v1 --discount 0.99 --steps 10 --save it.policy"
-    monkeypatch.setattr("ravi.live.defaults.BOXES", {})
-    monkeypatch.setattr("ravi.live.defaults.RANGES", {})
+    monkeypatch.setattr("ravi.live.choices.BOXES", {})
+    monkeypatch.setattr("ravi.live.choices.RANGES", {})
     unknown = advise("MountainCar-v0", 1e5, timed=False).choices[0].command
     assert unknown == car.choices[0].command
     assert advise("Pendulum-v1", 1e5).choices[0].command == "ravi learn Pendulum-v1 --steps 100000 --save it.policy"

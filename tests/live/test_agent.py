@@ -9,7 +9,7 @@ import pytest
 from ravi import ids
 from ravi.core import Problem
 from ravi.live.agent import Agent, agent
-from ravi.live.keeping import carried
+from ravi.live.agent_file import carried
 from ravi.live.table import blank
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import chi2
 
 import ravi
-from ravi.live import defaults
-from ravi.live.spaces import space_of
+from ravi.live import choices
+from ravi.live.encoders import encoder_of
 
 ALARM, PLAYS, OFTEN = 1e-6, 60_000, 5  # of each test; plays; how often an outcome must be expected, to be counted
 END, STATES = 704, 715
@@ -28,7 +28,7 @@ def played(env):
     """Plays at random: how often (x, a) led to y, (X, A, X); how often which state was the first; what (x, a) earned
     and its squares, each as a sum."""
     moves, starts, earned, squares = np.zeros((STATES, 2, STATES)), *np.zeros((1, STATES)), *np.zeros((2, STATES, 2))
-    number, rng, x = space_of(env.observation_space).number, np.random.default_rng(0), END
+    number, rng, x = encoder_of(env.observation_space).number, np.random.default_rng(0), END
     env.reset(seed=0)
     for _ in range(PLAYS):
         if x == END:
@@ -87,4 +87,4 @@ def test_it_is_learned_with_nothing_said(options, most):
     """A natural pays 1.5 where natural=True, unless sab=True, by which it is of no effect."""
     found = ravi.learn(gymnasium.make("Blackjack-v1", **options), steps=3000)
     assert found.agent.table.told.units == (-1, most)
-    assert defaults.reward_range(gymnasium.make("Blackjack-v1", natural=True)) == (-1, 1)
+    assert choices.known_range(gymnasium.make("Blackjack-v1", natural=True)) == (-1, 1)

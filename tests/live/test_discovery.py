@@ -9,7 +9,7 @@ import pytest
 
 from ravi import discover, ids
 from ravi.live.discovery import Discovery
-from ravi.live.labels import Labels, named
+from ravi.live.encoders import Labels, label_of
 from ravi.validation import InputError, StreamError
 from tests.live.test_agent import everything
 
@@ -160,7 +160,7 @@ def test_labels_are_told_apart():
     assert labels.number([1, 2]) == 3
     again = Labels.of(labels.plain())
     assert [again.number(label) for label in met] == list(range(8))
-    assert named(np.bool_(True)) is True
+    assert label_of(np.bool_(True)) is True
 
 
 def test_a_mixture_cannot_grow():
@@ -190,4 +190,4 @@ def test_texts_and_numbers_of_any_type_are_labels_that_a_file_gives_back():
         labels = Labels()
         assert labels.number(one) == labels.number(same) == 0
         assert Labels.of(json.loads(json.dumps(labels.plain()))).number(same) == 0
-    assert named({"b": 1, "a": 0}) == named({"a": 0, "b": 1})
+    assert label_of({"b": 1, "a": 0}) == label_of({"a": 0, "b": 1})

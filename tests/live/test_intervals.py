@@ -13,9 +13,9 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.live.agent import Agent
+from ravi.live.confidence_sets import _enough, plausible
 from ravi.live.intervals import Interval, bounds, interval, outward
-from ravi.live.plausible import _enough, plausible
-from ravi.live.until import Until, has_unplayed_pairs
+from ravi.live.stopping_rule import has_unplayed_pairs
 from ravi.planning.evaluation import return_of
 from ravi.validation import InputError
 from tests.live.test_learning import Corridor
@@ -116,9 +116,9 @@ def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
     policy = np.full((4, 2), 0.5)
     low, best, gap, *_ = bounds(found, policy)
     for sweeps in (1, 3, 10, 30):
-        monkeypatch.setattr("ravi.live.plausible.SWEEPS", sweeps)
-        monkeypatch.setattr("ravi.live.gaps.SWEEPS", sweeps)
-        monkeypatch.setattr("ravi.live.gaps.TIGHTER", sweeps)
+        monkeypatch.setattr("ravi.live.confidence_sets.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.suboptimality.SWEEPS", sweeps)
+        monkeypatch.setattr("ravi.live.suboptimality.TIGHTER", sweeps)
         least, most, apart, *_ = bounds(found, policy)
         assert least <= low + 1e-5
         assert most >= best - 1e-5
@@ -252,17 +252,6 @@ def test_what_no_interval_speaks_of():
         ravi.learn(Corridor(), steps=50, reward_range=(-1, 0), until_gap=1, assume="much")
 
 
-def test_a_checkpoint_from_before_has_one_policy_to_explore_by():
-    live = ravi.agent("uniform", states=3, actions=2, discount=0.9, steps=10)
-    live.extra = {"looked": [7, [0, 1, 1]]}
-    until = Until(live, 0.1, "seen", explore=True)
-    assert until.due == 7
-    assert until.policy(0) is None
-    assert until.policy(1).argmax(-1).tolist() == [0, 1, 1]
-    live.extra = {"looked": [7, []]}
-    assert Until(live, 0.1, "seen", explore=True).turns == [None]
-
-
 def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
     """Twenty plays of pairs that had been played before, three of a pair at most; else 20 / R plays of each."""
     assert _enough(np.array([4] * 6 + [3, 1, 0])) == 0
@@ -277,7 +266,7 @@ def test_an_interval_is_the_same_interpreted_and_compiled(tmp_path):
     """Where pairs are rare, a logarithm of 0 is -inf in both."""
     script = (
         "import sys, ravi, gymnasium\n"
-        "from ravi import compiled\n"
+        "from ravi._jit import functions as compiled\n"
         "compiled.WORTH = float(sys.argv[1])\n"
         "with compiled.sparing(60.0):\n"
         "    found = ravi.learn(gymnasium.make('FrozenLake-v1'), steps=1000)\n"

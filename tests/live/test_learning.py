@@ -315,17 +315,17 @@ def planning(stop):
     return build
 
 
-def test_a_second_ctrl_c_waits_for_the_plan_and_a_third_does_not(tmp_path):
+def test_a_second_ctrl_c_interrupts_a_plan_at_once_and_one_does_not(tmp_path):
     """In the middle of a plan an agent is none that can be kept."""
     file, given = tmp_path / "one.agent", MOST | {"discount": 0.97}
     with pytest.raises(Halted) as halted:
-        learn(Corridor(), planning({3: 2}), 500, checkpoint=file, **given)
+        learn(Corridor(), planning({3: 1}), 500, checkpoint=file, **given)
     stopped = halted.value.learned.agent
-    assert stopped.plans == 4
+    assert stopped.plans >= 4
     assert stopped.visits.sum() == stopped.time == stopped.plays - 1  # one waits to be taken in
     kept = file.read_bytes()
     with pytest.raises(KeyboardInterrupt) as at_once:
-        learn(Corridor(), planning({1: 3}), 500, checkpoint=file, **given)
+        learn(Corridor(), planning({1: 2}), 500, checkpoint=file, **given)
     assert not isinstance(at_once.value, Halted)
     assert file.read_bytes() == kept
     assert learn(Corridor(), planning({}), 500, checkpoint=file, **given).plays == 500

@@ -300,7 +300,9 @@ def test_no_play_has_the_numbers_of_another_or_of_a_learner(monkeypatch):
     from ravi import random
 
     asked, block = [], random.block
-    monkeypatch.setattr(random, "block", lambda key, t, part: asked.append((int(key), t)) or block(key, t, part))
+    monkeypatch.setattr(
+        "ravi.live.policies.playing.block", lambda key, t, part: asked.append((int(key), t)) or block(key, t, part)
+    )
     plays = list(
         play(Policy(table=np.full((2, 2), 0.5), discount=0.99), Coin(ends=False), 40, seed=9, termination="restart")
     )

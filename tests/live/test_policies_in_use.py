@@ -199,7 +199,7 @@ def test_text_is_printed_and_an_environment_shows_itself_as_it_was_made(capsys):
 def test_videos_are_recorded_where_they_can_be(monkeypatch, tmp_path):
     env = Walk(*PLACES["discrete"][:2], render_mode="rgb_array")
     policy = policy_of(env)
-    monkeypatch.setattr("ravi.live.policies.episodes.find_spec", lambda name: None)
+    monkeypatch.setattr("ravi.live.policies.playing.find_spec", lambda name: None)
     with pytest.raises(InputError, match="videos are written by MoviePy: pip install moviepy"):
         policy.play(env, video=tmp_path)
     recorded = []
@@ -209,7 +209,7 @@ def test_videos_are_recorded_where_they_can_be(monkeypatch, tmp_path):
             super().__init__(world)
             recorded.append((folder, episode_trigger(7)))
 
-    monkeypatch.setattr("ravi.live.policies.episodes.find_spec", lambda name: object())
+    monkeypatch.setattr("ravi.live.policies.playing.find_spec", lambda name: object())
     monkeypatch.setattr(gymnasium.wrappers, "RecordVideo", Recorder)
     policy.play(env, 2, video=tmp_path)
     assert recorded == [(str(tmp_path), True)]

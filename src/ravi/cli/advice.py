@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ravi import ids, validation
 from ravi.core import MDP
-from ravi.live import defaults
-from ravi.live.spaces import kind_of
+from ravi.live.choices import DISCOUNT, discovers
+from ravi.live.encoders import kind_of
 from ravi.validation import InputError
 
 PILOT = 2000  # plays of an environment that are timed
@@ -112,10 +112,10 @@ def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str,
 
 
 def _of_environment(source: str, T: int, discount: float | None, timed: bool) -> Advice:
-    world, gamma = _made(source), defaults.DISCOUNT if discount is None else discount
+    world, gamma = _made(source), DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
-        cells = kind_of(space) == "Box" and not defaults.discovers(space)
+        cells = kind_of(space) == "Box" and not discovers(space)
         table = hasattr(world.unwrapped, "P")
         has = "with" if table else "without"
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"

@@ -1,4 +1,4 @@
-"""What can be typed to learn in an environment of one's own? `learn`."""
+"""The command `ravi learn`: learning in an environment of Gymnasium."""
 
 from __future__ import annotations
 
@@ -134,12 +134,11 @@ def learn(
     """
     from ravi import ids, validation
     from ravi._jit.functions import sparing
+    from ravi.live.choices import grid_words, level_words
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
-    from ravi.live.spaces import levels_in_words
-    from ravi.live.warm_up import words_of
     from ravi.mdps.from_gymnasium import TERMINATIONS
     from ravi.runtime import archive
 
@@ -163,7 +162,7 @@ def learn(
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     with closing(made(env, given)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)
-        limits, whence = _reward_range(world, learner, termination, rewards, reward_range)
+        limits = _reward_range(world, learner, termination, rewards, reward_range)
         short = sparing(4.0) if T <= SHORT else nullcontext()
         with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:
             try:
@@ -191,9 +190,9 @@ def learn(
             "plays_before": before,
             "plays_per_second": (found.plays - before) / max(found.seconds, 1e-9),
             "time_limit_taken_off": limit,
-            "reward_range_from": "those observed, and 0" if found.agent.follows else whence,
-            "grid_chosen": words_of(found.environment["observations"]) if "looked" in found.environment else None,
-            "action_levels": levels_in_words(found.environment["actions"]),
+            "reward_range_from": found.choices.range_from,
+            "grid_chosen": grid_words(found.environment["observations"]) if "looked" in found.environment else None,
+            "action_levels": level_words(found.environment["actions"]),
             "policy": which,
             "saved": None if save is None else str(save),
         }
@@ -259,10 +258,9 @@ def _grid(
 
 def _reward_range(
     world: Any, learner: str | None, termination: str, rewards: str, given: tuple[float, float] | None
-) -> tuple[tuple[float, float] | None, str]:
-    """The least and the largest reward, where they are given or must be, and how they are known."""
+) -> tuple[float, float] | None:
+    """The least and the largest reward that are given; an error where they must be."""
     from ravi import validation
-    from ravi.live import defaults
 
     if given is not None:
         if rewards == "known":
@@ -272,15 +270,13 @@ def _reward_range(
             raise InputError(f"--reward-range is {low:g} {high:g}; the least reward comes first")
         if termination == "absorb" and not low <= 0 <= high:
             raise InputError(f"--reward-range {low:g} {high:g} leaves out 0, which is earned after a termination")
-        return (low, high), "given"
-    if learner is None and (known := defaults.reward_range(world)) is not None:
-        return known, "known of it"
+        return low, high
     if learner is not None and rewards != "known" and not hasattr(world.unwrapped, "P"):
         raise InputError(
             f"the range of rewards is not known ({world.spec.id} has no transition table): give --reward-range LOW "
             "HIGH, of a single step, or leave out --learner"
         )
-    return None, "its transition table"
+    return None
 
 
 def _time_limit(world: Any) -> int | None:

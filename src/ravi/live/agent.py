@@ -1,4 +1,4 @@
-"""How does a learner act in the world? `act(x)` gives an action, `observe(x, a, y, reward)` says whether to reset.
+"""An agent acts in the world: `act(x)` gives an action, `observe(x, a, y, reward)` returns whether to reset.
 
     agent = ravi.agent("ravi-ucb,scale=0.01", states=64, actions=4, discount=0.95, steps=100_000)
     x = ...                                           # the stream begins
@@ -12,27 +12,47 @@ fed the stream of a simulated run comes to the same state, bit for bit. The acti
 number t of both is a pure function of (seed, t). What a step led to is known when the next one begins, after a possible
 reset; a step is therefore taken in by the next `act`, or by `end`.
 
+`Agent._steps` is the one loop over steps. `act` asks it for one action; `play` lets an environment answer, for many
+steps in a row. The table grows as the stream is seen, and the learner is built anew on it where that changes shapes.
+
 An error leaves the agent as it was before the call that raised it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from copy import copy
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import replace
+from itertools import accumulate
+from math import inf
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from ravi import validation
-from ravi.core import MDP, Floats, Ints, Learner, Problem, a_problem
-from ravi.live import keeping
-from ravi.live.boxes import Smooth
-from ravi.live.epochs import Builder, Epochs
+from ravi._jit.functions import compiled
+from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
+from ravi.live import agent_file
+from ravi.live.agent_file import BUFFER, Play
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
-from ravi.live.rewards import MODES, Outside
-from ravi.live.table import blank
+from ravi.live.local_linear import LocalLinear
+from ravi.live.rewards import MODES, Outside, Range, Rewards
+from ravi.live.table import Table, Widened, blank, grown, laid
+from ravi.random import ACTION, OUTPUT, RESET, block, uniform
+from ravi.runtime.ranges import PLAYABLE
+from ravi.runtime.walk import TYPES, Walking, check_policies, keep, room
+from ravi.schedules import STRETCH, after_a_stretch
 from ravi.validation import InputError, StreamError
+
+NOT_OVER = np.zeros(1, np.bool_)
+ENDLESS = Until(reset=False)  # but for its deadline
+AHEAD = 256  # steps whose random numbers are drawn at once
+ROWS = 32  # of a policy, that are compared at once
+
+Builder = Callable[[Problem, int], Learner]
+Step = Callable[[int], tuple[int, float, bool]]  # of an action: the successor, the reward, whether the stream is cut
 
 
 def agent(
@@ -109,8 +129,31 @@ def agent(
     )
 
 
-class Agent(Epochs):
+class Agent:
     """A learner with its state, on a stream. Made by `ravi.agent`.
+
+    Attributes
+    ----------
+    learner
+        The `ravi.Learner`, on the table as it is.
+    state
+        The learner's state, with a seed axis of one.
+    table
+        What is known of the problem, and the counts.
+    time
+        Steps taken in; `plays` counts the one that waits, too.
+    starts
+        How often a stretch began where: (X,).
+    cycles
+        What was earned from reset to reset, in the user's units.
+    cuts
+        Resets that were not the learner's.
+    output
+        The policy of a time drawn uniformly beforehand, `index`; None before.
+    plans
+        How many epochs began.
+    extra
+        What was kept beside it in its file.
 
     Examples
     --------
@@ -119,6 +162,69 @@ class Agent(Epochs):
     >>> agent.act(0) in (0, 1)
     True
     """
+
+    def __init__(
+        self,
+        learner: str | Builder | Learner,
+        problem: Problem,
+        steps: int,
+        rewards: str,
+        reward_scale: float,
+        memory: float | None,
+        seed: int,
+        start_known: bool,
+    ) -> None:
+        self.given, self.steps, self.seed, self.start_known = learner, steps, seed, start_known
+        self.table = Table(
+            problem, closed=problem.features is not None or isinstance(problem, MDP) or isinstance(learner, Learner)
+        )
+        self.rewards = Rewards(rewards, reward_scale, memory, steps)
+        if isinstance(learner, Learner) and rewards != "known":
+            raise InputError(
+                f"{learner.name} is built already: where rewards are {rewards}, give its id or its builder"
+            )
+        self.range = Range(*problem.units)
+        self.follows = False  # whether the range grows to hold what is earned, for a learner that can be rescaled
+        self.time = 0  # steps taken in
+        self._pending: Play | None = None
+        self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
+        self._to_reset = 0.0  # and the number that says whether a reset follows
+        self._numbers: tuple[int, list[float], list[float]] = (-AHEAD, [], [])  # from which step on, and theirs
+        self._restart = 1 - problem.discount
+        self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
+        self.late_start = np.zeros(1, np.int64)  # and how often one had, when one last began where none had
+        self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
+        self.cycle, self.length = 0.0, 0  # what this one earned so far, in parts of [0, 1], and its steps
+        self.whole = True  # whether it began with a reset
+        self.cuts = 0  # resets that were not the learner's
+        self.index = 1 + int(steps * uniform(seed, 0, OUTPUT))  # I, the time of the output policy
+        self.output: Floats | None = None
+        self.rewards.open(self.table.rewards)
+        self._make: Builder | None = None  # what an id says
+        self._walk: Walking | None
+        self._light: bool
+        self._own: tuple[Any, ...] | None  # what its `learn` is given, of this state
+        self._own_of: Any = None
+        self._build()
+        keys = np.array([seed], np.uint64)
+        self.state = self.learner.init(keys)
+        self._check_sizes()
+        self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
+        self._over = np.ones(1, np.uint8)
+        self._opened(Until(True), 0)
+        self._path, self._parts = room(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
+        self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
+        self._waiting = 0  # how many they are
+        self._after = 0  # the state after them
+        self._only = np.full(problem.states, -1, np.int32)  # by state: its action, where it has no other
+        self._before = np.full((problem.states, problem.actions), np.nan)  # the policy, when it was read last
+        self._actions = self._only.data
+        self._rows: dict[int, list[float]] = {}  # of others, by state: the thresholds of all
+        self._followed: Floats | None = None
+        self.plans = 0
+        self._restarted = True  # whether the next state is a start
+        self.outside = False  # whether the environment has the word, so that an interruption finds the agent whole
+        self.extra: dict[str, Any] = {}  # what was kept beside it
 
     # The protocol.
 
@@ -141,22 +247,107 @@ class Agent(Epochs):
         play = self._pending
         if self.time + (play is not None) >= self.steps:
             raise StreamError(f"all {self.steps} steps are made")
-        if play is not None:
-            if x != play[2] and not play[4]:
-                raise StreamError(
-                    f"step {self.time + 2}: the state is {x}, but the step before led to {play[2]}, without a reset"
-                )
-            self._take_in(play, x)
-        if self._restarted:
-            self._started(x)
-        if self._over[0]:
-            self._plan()
-        self._to_reset, to_act = self._numbers(self.time + 1)
-        a = self._actions[x]
-        if a < 0:
-            a = bisect_right(self._rows.get(x) or self._row(x), to_act)
-        self._acted = (x, a)
+        if play is not None and x != play[2] and not play[4]:
+            raise StreamError(
+                f"step {self.time + 2}: the state is {x}, but the step before led to {play[2]}, without a reset"
+            )
+        a: int = self._steps(x)
         return a
+
+    def play(self, x: int, step: Step, *, single: bool = False) -> tuple[int, int, int, float, bool]:
+        """Play from state x on, as far as nothing is to be decided: `step` answers every action. The first step that
+        is to be observed: its state, action, successor, reward and whether the stream is cut. single: every step is."""
+        played: tuple[int, int, int, float, bool] = self._steps(x, step, single=single)
+        return played
+
+    def _steps(self, x: int, step: Step | None = None, *, single: bool = False, choose: bool = True) -> Any:
+        """The loop over steps: take in the step that waits, which led to x; plan where the epoch is over; choose an
+        action; let `step` answer it, and take that in. It returns the action where nobody answers, else the first
+        step that is to be observed: after it the stream is reset or cut, its pair leads where it never led, or its
+        reward is out of range. choose: if not, the step that waits is taken in, and that is all."""
+        waits, slot, reset, cut = self._pending is not None, 0, False, False
+        if self._pending is not None:
+            before, a, y, part, reset, cut = self._pending
+            slot = self.table.slot(before, a, y)
+            if slot < 0:
+                self._relay(before, a, y)
+                slot = self.table.slot(before, a, y)
+            self._pending = None
+        while True:
+            if not waits:
+                if self._restarted:
+                    self._started(x)
+                if self._over[0]:
+                    self._plan()
+            table, until, deadline, left = self.table, self._until, self._deadline, self._left
+            known, X, A, low, width = table.known, table.states, table.actions, self.range.low, self.range.width
+            if single:
+                known = {}
+            states, actions, successors, slots, resets, rewards = self._columns
+            first, to_resets, to_acts = self._numbers
+            only, rows, restart, index, last = self._actions, self._rows, self._restart, self.index, self.steps - 1
+            learn, own = (None, ()) if self._walk is None else (self._walk.learn, self._own_now())
+            stages, over = self.learner.stages, self._over[0] != 0
+            t, n, cycle, length = self.time, self._waiting, self.cycle, self.length
+            while True:
+                if waits:
+                    t += 1
+                    if t == index:
+                        self.output = self.policy
+                    cycle += part
+                    length += 1
+                    states[n], actions[n], successors[n] = before, a, y
+                    slots[n], resets[n], rewards[n] = slot, reset, part
+                    n += 1
+                    if learn is not None:
+                        self.rewards.observe_one(before, a, part, t)
+                        over = learn(own, 0, t, before, a, y, slot, reset, x) or over
+                    if stages:
+                        self.state.age[0] = 0 if reset else self.state.age[0] + 1
+                    if left is not None:
+                        left[0, before, a] = remaining = left[0, before, a] - 1
+                        over = over or remaining <= 0
+                    if t >= deadline or (reset and until.reset):
+                        over = True
+                    if reset or over or n == BUFFER or not choose:
+                        break
+                i = t + 1 - first
+                if not 0 <= i < AHEAD:
+                    first, (to_resets, to_acts), i = t + 1, _numbers(np.uint64(self.seed), t + 1, AHEAD).tolist(), 0
+                    self._numbers = first, to_resets, to_acts
+                a = only[x]
+                if a < 0:
+                    a = bisect_right(rows.get(x) or self._row(x), to_acts[i])
+                if step is None:
+                    self._stand(t, n, x, cycle, length, a, to_resets[i])
+                    return a
+                try:
+                    y, reward, cut = step(a)
+                except BaseException:
+                    self.outside = True
+                    self._stand(t, n, x, cycle, length, a, to_resets[i])
+                    raise
+                found, part = known.get((x * A + a) * X + y), (reward - low) / width
+                if found is None or cut or to_resets[i] < restart or t == last or y >= X or not 0.0 <= part <= 1.0:
+                    self._stand(t, n, x, cycle, length, a, to_resets[i])
+                    return x, a, y, reward, cut
+                before, x, slot, waits, reset = x, y, found, True, False
+            self.time, self._waiting, self._after, self.cycle, self.length = t, n, x, cycle, length
+            self._over[0] = over
+            if reset:
+                self._end_cycle(cut)
+            if n == BUFFER:
+                self._add()
+            if not choose:
+                return None
+            waits = False
+
+    def _stand(self, t: int, n: int, x: int, cycle: float, length: int, a: int, to_reset: float) -> None:
+        """Where the loop leaves off: action a is under way in state x."""
+        if n != self._waiting:
+            self._after = x
+        self.time, self._waiting, self.cycle, self.length = t, n, cycle, length
+        self._acted, self._to_reset = (x, a), to_reset
 
     def observe(self, x: int, a: int, y: int, reward: float, *, cut: bool = False, end: bool = False) -> bool:
         """(x, a) led to y and earned `reward`: whether to reset now. cut: the stream itself ends here; end: it
@@ -193,7 +384,7 @@ class Agent(Epochs):
     def end(self, x: int | None = None) -> None:
         """Take in the last step. x: the state after it, if a reset followed and it is known."""
         if self._pending is not None:
-            self._take_in(self._pending, self._pending[2] if x is None else self._state(x, "the state"))
+            self._steps(self._pending[2] if x is None else self._state(x, "the state"), choose=False)
         self._add()
 
     def interrupt(self) -> None:
@@ -220,6 +411,11 @@ class Agent(Epochs):
     # What it knows.
 
     @property
+    def policy(self) -> Floats:
+        """What it plays now: (X, A), or (S, X, A) by age."""
+        return self.state.policy[0].copy()
+
+    @property
     def visits(self) -> Ints:
         """How often each pair was played: (X, A)."""
         return self._counted()[0].moves.sum(-1)
@@ -238,8 +434,8 @@ class Agent(Epochs):
 
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards, or what the learner expects by them (`psrl/pooled`).
-        A pair that was never played stays where it is, and earns the least. Of a Box, see `ravi.live.boxes`."""
-        if isinstance(self.given, Smooth):
+        A pair that was never played stays where it is, and earns the least. Of a Box, see `ravi.live.local_linear`."""
+        if isinstance(self.given, LocalLinear):
             return self.given.model(self.state, self.problem)
         table, rewards = self._counted()
         mean = rewards.mean()
@@ -290,6 +486,198 @@ class Agent(Epochs):
             )
         return x
 
+    # The learner, on the table as it is.
+
+    def _build(self) -> None:
+        """The learner on the table as it is now."""
+        from ravi import ids
+
+        self.problem, self._stale = self.table.problem(), False
+        if isinstance(self.given, str):
+            if self._make is None:
+                self._make = ids.maker(self.given)
+            self.learner = self._make(self.problem, self.steps)
+        elif isinstance(self.given, Learner):
+            self.learner = self.given
+        elif callable(self.given):
+            made = self.given(self.problem, self.steps)
+            self.learner = validation.instance(made, Learner, "what the builder makes", "a ravi.Learner")
+        else:
+            raise InputError(
+                f"learner is {validation.shown(self.given)}, not an id, a ravi.Learner or a function of them"
+            )
+        if self.learner.told.rewards is not None and self.rewards.mode != "known":
+            raise InputError(
+                f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
+                f"with rewards={self.rewards.mode!r}, learns them"
+            )
+        if self.learner.told.support:
+            if not self.start_known:
+                raise InputError(
+                    f"{self.learner.name} is told the successors of every pair (support=on), and here they are met on "
+                    "the way: give a problem that has them all, or support=off"
+                )
+            self.table.closed = self.table.exact = True
+        if self.learner.walk is not None and not isinstance(self.learner.walk, Walking):
+            raise InputError(
+                f"{self.learner.name} walks by itself: on a stream, its walk is of `ravi.runtime.walk.walking`"
+            )
+        self._walk, self._own = self.learner.walk, None  # of a learner that learns at every step
+        self._light = (  # whether it learns nothing from paths, and ends its epochs itself: then a plan is its `plan`
+            self._walk is not None and self.learner.add is keep and self.learner.until is after_a_stretch
+        )
+
+    def _check_sizes(self) -> None:
+        told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
+        if told != wanted:
+            raise InputError(
+                f"{self.learner.name} was built for {told[0]} states and {told[1]} actions, "
+                f"not {wanted[0]} and {wanted[1]}"
+            )
+
+    def _grow(self, states: int, actions: int) -> None:
+        X, A, _ = self.table.sizes
+        self.table.grow(states, actions)
+        self.rewards.open(self.table.rewards, self.time)
+        self.starts = np.concatenate([self.starts, np.zeros(states - X, np.int64)])
+        self._build()
+        self.state = grown(self.state, self.learner.init(self._walkers.key))
+        self._check_sizes()
+        if self._until.visits is not None:
+            more = np.ones((1, states, actions), self._until.visits.dtype)
+            more[:, :X, :A] = self._until.visits
+            self._opened(self._until._replace(visits=more), self._deadline)
+        self._only, self._before = np.full(states, -1, np.int32), np.full((states, actions), np.nan)
+        self._actions = self._only.data
+        self._read()
+
+    def _widen(self, reward: float) -> None:
+        """The range of rewards holds this one too, from now on."""
+        self._add()
+        was, now = self.range, self.range.wider(reward)
+        scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
+        table, rewards = self.table, self.rewards
+        seen = table.moves > 0
+        for parts, counts in (
+            (table.earned, table.moves), (table.least, seen), (table.most, seen), (rewards.total, rewards.weight)
+        ):  # fmt: skip
+            parts[:] = np.minimum(parts * scale + shift * counts, counts)
+        self.cycle = self.cycle * scale + shift * self.length
+        self.state.rescale(scale, shift)
+        self.range, table.told = now, replace(table.told, units=(now.low, now.high))
+        rewards.renew(self.time)
+        self._build()
+
+    # Epochs.
+
+    def _started(self, x: int) -> None:
+        """A stretch begins at x."""
+        self._restarted = False
+        begin(self.starts, self.late_start, x, self.table.initial[: 0 if self.start_known else None])
+
+    def _plan(self) -> None:
+        """Open an epoch."""
+        if not self._light:
+            self._add()
+        if self._stale:
+            self._build()
+        if self.rewards.memory is not None:
+            self.rewards.renew(self.time)
+        self.state = self.learner.plan(self.state)
+        if not self._read() or self._followed is not None:
+            check_policies(self.learner.name, self.state.policy, self._walkers.key, NOT_OVER)
+        if self._light:
+            self._opened(ENDLESS, min(self.steps, self.time + STRETCH))
+        else:
+            until = self.learner.until(self.state, self._walkers.time)
+            self._opened(until, self.steps if until.deadline is None else min(self.steps, int(until.deadline[0])))
+        self._over[0] = 0
+        self.plans += 1
+
+    def _opened(self, until: Until, deadline: int) -> None:
+        """The epoch lasts until this, or until the deadline; of its visits, if they count, `_left` says how many are
+        left."""
+        self._until, self._deadline = until, deadline
+        self._left = None if until.visits is None else until.visits.data
+
+    def _read(self) -> bool:
+        """The policy may be another one; whether it is known to be one."""
+        policy = self.state.policy[0] if self._followed is None else self._followed
+        sound, other = False, True
+        if policy.ndim == 2 and policy.dtype.char in TYPES:
+            sound, other = only_actions(policy, self._only, self._before)
+        else:
+            self._only[:], self._before[:] = -1, np.nan
+        if other:
+            self._rows.clear()
+        return bool(sound)
+
+    def _row(self, x: int) -> list[float]:
+        """The thresholds of all actions in x; kept as long as the policy is the same, where it is not by age."""
+        policy = self.state.policy[0] if self._followed is None else self._followed
+        if policy.ndim == 3:
+            return thresholds(policy[min(int(self.state.age[0]), len(policy) - 1), x].tolist())
+        self._rows[x] = row = thresholds(policy[x].tolist())
+        return row
+
+    # What waits.
+
+    def _own_now(self) -> tuple[Any, ...]:
+        """What a learner that learns at every step is given of its state."""
+        assert self._walk is not None
+        if self._own is None or self._own_of is not self.state:
+            self._own, self._own_of = self._walk.own(self.state, self._walkers), self.state
+        return self._own
+
+    def _add(self) -> None:
+        """What waits, into the learner: ADD."""
+        if self._waiting:
+            path = self._waiting_path()
+            self._walkers.state[0], self._walkers.time[0] = self._after, self.time
+            self._count(path, self.table, self.rewards)
+            self._waiting = 0
+            self.state = self.learner.add(self.state, path)
+
+    def _waiting_path(self) -> Path:
+        """What waits, as a path."""
+        path, n = self._path, self._waiting
+        path.length[0], path.time[0], path.after[0] = n, self.time - n + 1, self._after
+        return path
+
+    def _count(self, path: Path, table: Table, rewards: Rewards) -> None:
+        table.count(path, self._parts)
+        if self._walk is None:  # else they were observed step by step
+            rewards.observe(path, self._parts, int(path.time[0]))
+
+    def _counted(self) -> tuple[Table, Rewards]:
+        """The table and the rewards with what waits, as copies: who looks at an agent changes nothing. (A learner may
+        read rewards when it adds: when that is must not depend on who looked.)"""
+        table, rewards = self.table.copied(), deepcopy(self.rewards)
+        if self._waiting:
+            self._count(self._waiting_path(), table, rewards)
+        return table, rewards
+
+    def _relay(self, x: int, a: int, y: int) -> None:
+        """A successor was met for the first time: the learner's state in the new layout, and the learner anew, unless
+        it reads the table at every plan. ADD needs states and slots only, so that one that learns from paths is built
+        when it plans next."""
+        self._add()
+        sizes = self.table.sizes
+        layout = self.table.meet(x, a, y)
+        if layout is not None and sizes[2] < sizes[0]:
+            self.state = laid(self.state, layout, sizes)
+        self._stale |= not self.learner.told.reads_anew
+        if self._walk is not None or isinstance(layout, Widened):
+            self._build()
+
+    def _end_cycle(self, cut: bool) -> None:
+        """What was earned since the last reset counts, unless the stream was cut before the next one."""
+        low, high = self.table.told.units
+        if self.whole and not cut:
+            self.cycles.append(low * self.length + (high - low) * self.cycle)
+        self.cuts += cut
+        self._restarted, self.whole, self.cycle, self.length = True, True, 0.0, 0
+
     # How it is kept.
 
     def save(self, path: str | PathLike[str], extra: dict[str, Any] | None = None) -> None:
@@ -297,7 +685,7 @@ class Agent(Epochs):
         not in it: act gives it again. extra: more to keep, as JSON."""
         if self._walk is not None:  # it has learned from what waits
             self._add()
-        keeping.save(self, path, extra or {})
+        agent_file.save(self, path, extra or {})
 
     @staticmethod
     def load(
@@ -307,4 +695,78 @@ class Agent(Epochs):
 
         A file that names a module, `module:function`, needs its id again, or allow_code (docs/guides/security.md).
         """
-        return keeping.load(Agent, path, learner, allow_code)
+        return agent_file.load(Agent, path, learner, allow_code)
+
+
+@compiled
+def _numbers(key, first, many):  # type: ignore[no-untyped-def]
+    """The numbers of the resets and the actions of steps first, first + 1, ...: (2, many)."""
+    numbers = np.empty((2, many))
+    for i in range(many):
+        drawn = block(key, first + i, 0)
+        numbers[0, i], numbers[1, i] = drawn[RESET], drawn[ACTION]
+    return numbers
+
+
+@compiled
+def only_actions(policy, actions, before):  # type: ignore[no-untyped-def]
+    """The action of every state whose row of a policy (X, A) has no other, in place; -1 of all others. Whether all rows
+    are distributions, and whether any is another than `before` (X, A), which is written. Rows that are as before are
+    not read again: a row of `before` is a distribution, or has a nan, which no row is as."""
+    X, A = policy.shape
+    sound, other, new, old = True, False, policy.ravel(), before.ravel()
+    for first in range(0, X, ROWS):
+        last, differing = min(first + ROWS, X), 0
+        for e in range(np.uint64(first * A), np.uint64(last * A)):  # at once: one after the other would take five times
+            differing += np.float64(new[e]) != old[e]
+        if differing > 0:
+            other = True
+            for x in range(first, last):
+                if not _as_before(policy[x], before[x]):
+                    actions[x] = _only_action(policy[x], before[x])
+                    sound &= before[x, 0] == before[x, 0]
+    return sound, other
+
+
+@compiled
+def _as_before(row, before):  # type: ignore[no-untyped-def]
+    same = True
+    for a in range(row.shape[0]):
+        same &= np.float64(row[a]) == before[a]
+    return same
+
+
+@compiled
+def _only_action(row, before):  # type: ignore[no-untyped-def]
+    """The action of a row that has no other, else -1. `before` becomes the row, or begins with nan if it is no
+    distribution."""
+    many, only, mass, least = 0, 0, 0.0, 0.0
+    for a in range(row.shape[0]):
+        p = before[a] = np.float64(row[a])
+        mass += p
+        least = min(least, p)
+        if p != 0.0:
+            many += 1
+            only = a
+    if not (abs(mass - 1.0) <= PLAYABLE and least >= 0.0):  # a nan neither
+        before[0] = np.nan
+    return only if many == 1 else -1
+
+
+@compiled
+def begin(starts, late, x, initial):  # type: ignore[no-untyped-def]
+    """Count a start at x, in place: starts (X,) by state; late, the number of starts before the last one at a state
+    that was new; `initial`, the share of every state, empty if it is known."""
+    before = starts.sum()
+    if starts[x] == 0:
+        late[0] = before
+    starts[x] += 1
+    for z in range(initial.shape[0]):
+        initial[z] = starts[z] / (before + 1)
+
+
+def thresholds(row: list[float]) -> list[float]:
+    """Of the actions with these probabilities: `bisect_right` of u is the one that `ravi.runtime.walk.draw` draws."""
+    sums = [*accumulate(row)]
+    last = max(a for a, p in enumerate(row) if p > 0.0)
+    return [*sums[:last], inf]

@@ -1,4 +1,4 @@
-"""What if states and actions are not known beforehand? They get numbers as they are met, and the table grows.
+"""`Discovery`: a learner on a stream whose states and actions are not known beforehand, and get numbers as they occur.
 
     found = ravi.discover("ravi-ucb,scale=0.01", steps=100_000, discount=0.95)
     a = found.act(x, ["left", "right"])               # a state is any label, its actions are those that it has
@@ -18,7 +18,7 @@ from typing import Any
 
 from ravi import validation
 from ravi.live.agent import Agent, agent
-from ravi.live.labels import Labels, named, spelled
+from ravi.live.encoders import Labels, json_of, label_of
 from ravi.validation import InputError, StreamError
 
 FIRST = 16  # states that the table begins with
@@ -47,7 +47,7 @@ class Discovery:
 
     def act(self, x: Any, actions: Sequence[Any]) -> Any:
         """The action to take in state x, one of `actions`."""
-        offered = [named(action) for action in actions]
+        offered = [label_of(action) for action in actions]
         if not offered:
             raise StreamError(f"step {self.agent.plays + 1}: state {x!r} has no actions")
         if len(set(offered)) < len(offered):
@@ -62,7 +62,7 @@ class Discovery:
                 f"step {self.agent.plays + 1}: the actions of state {x!r} were {known}, and now are {offered}"
             )
         j = self.agent.act(number)
-        self._chosen = (named(x), known[j % len(known)], j)
+        self._chosen = (label_of(x), known[j % len(known)], j)
         return self._chosen[1]
 
     def observe(self, x: Any, a: Any, y: Any, reward: float, *, cut: bool = False) -> bool:
@@ -72,7 +72,7 @@ class Discovery:
                 f"step {self.agent.plays + 1}: observe was called, but there is no step under way: act comes first"
             )
         state, action, j = self._chosen
-        if (named(x), named(a)) != (state, action):
+        if (label_of(x), label_of(a)) != (state, action):
             raise StreamError(
                 f"step {self.agent.plays + 1}: observed state {x!r} and action {a!r}, but the agent chose {action!r} "
                 f"in state {state!r}"
@@ -109,7 +109,7 @@ class Discovery:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file to `path` from which `Discovery.load` goes on, bit for bit."""
-        labels = {"states": self.states.plain()["labels"], "actions": [spelled(tuple(each)) for each in self.actions]}
+        labels = {"states": self.states.plain()["labels"], "actions": [json_of(tuple(each)) for each in self.actions]}
         self.agent.save(path, {"discovery": labels})
 
     @staticmethod
@@ -120,8 +120,8 @@ class Discovery:
         if labels is None:
             raise InputError(f"{path} holds an agent whose states have numbers, not labels: Agent.load opens it")
         found = Discovery(kept)
-        found.states = Labels([named(label) for label in labels["states"]])
-        found.actions = [[named(action) for action in each] for each in labels["actions"]]
+        found.states = Labels([label_of(label) for label in labels["states"]])
+        found.actions = [[label_of(action) for action in each] for each in labels["actions"]]
         return found
 
 

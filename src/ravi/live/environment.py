@@ -1,4 +1,4 @@
-"""How does a Gymnasium environment become a stream? States and actions by number, its ends by choice.
+"""`Environment`: an environment of Gymnasium as a stream. States and actions are numbers, its ends stand for a choice.
 
 An environment's termination is no property of a discounted problem; what it stands for is a choice. `absorb`: a
 terminated transition leads to one more state, the last one, where every action stays and earns 0. `restart`: it leads
@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
+from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, levels_of
 from ravi.live.grid import Grid
-from ravi.live.labels import Labels
-from ravi.live.numberings import Discrete, Space
-from ravi.live.spaces import levels_of, space_of
 from ravi.mdps.environments import id_of, name_of, opened
 from ravi.mdps.from_gymnasium import TERMINATIONS
 from ravi.validation import InputError, StreamError
@@ -60,12 +58,12 @@ class Environment:
         if validation.flag(discover, "discover") and grid is not None:
             raise InputError("discover and grid are both given: observations are discovered, or cut into cells")
         self.discovered = discover  # whether observations get numbers as they are met
-        self.observation_space: Space = Labels() if discover else space_of(self.env.observation_space, grid)
+        self.observation_space: Encoder = Labels() if discover else encoder_of(self.env.observation_space, grid)
         self.looked = 0  # steps of a warm-up, before the learner's
         self.levels = levels  # whether actions that are a Box are a few levels of it
         self._offered, self._offering = self.env.action_space, _inside(self.env, _asks)
         try:
-            self.action_space: Space = self._actions()
+            self.action_space: Encoder = self._actions()
         except InputError as error:
             raise InputError(f"the actions of {self.name}: {error}") from None
         self.actions = self.action_space.size
@@ -186,8 +184,8 @@ class Environment:
     def close(self) -> None:
         self.env.close()
 
-    def _actions(self) -> Space:
-        return space_of(self.env.action_space, levels_of(self.env.action_space) if self.levels else None)
+    def _actions(self) -> Encoder:
+        return encoder_of(self.env.action_space, levels_of(self.env.action_space) if self.levels else None)
 
     def _reward(self, reward: Any) -> float:
         try:

@@ -124,7 +124,7 @@ def student_estimate(values: Array, unit: str, confidence: float = CONFIDENCE) -
 
 def _largest_mean(values: Array, top: float) -> float:
     """The largest mean that is plausible for a law on values up to `top`, from a sample."""
-    from ravi.live.plausible import largest
+    from ravi.live.confidence_sets import largest
     from ravi.theory.kl import kappa
 
     n, none = len(values), np.zeros(1)

@@ -1,4 +1,4 @@
-"""How is a box cut into cells? A `Grid` numbers the cells of a box of Gymnasium, which has no numbering of its own."""
+"""`Grid`: the cells of a box of Gymnasium, by number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.live.numberings import alien, array_of, digits_of, short
 from ravi.validation import InputError, require_memory
 
 OUTSIDE = ("error", "clip")
@@ -194,3 +193,35 @@ def _told_apart(low: float, high: float, n: int, dtype: np.dtype[Any]) -> bool:
         return False
     blocks = (np.arange(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
     return all((_cell(np.trunc(_centre(low, high, n, k)), low, high, n) == k).all() for k in blocks)
+
+
+# What all encoders share.
+
+
+def digits_of(number: int, sizes: list[int]) -> list[int]:
+    """The digits of a number, the last fastest."""
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]
+
+
+def array_of(observation: Any) -> np.ndarray | None:
+    """An observation as an array, if it is one."""
+    try:
+        return np.asarray(observation)
+    except (TypeError, ValueError):
+        return None
+
+
+def alien(observation: Any, space: Any) -> InputError:
+    """The error where an observation is none of a space."""
+    return InputError(f"{observation!r} is not among {space!r}")
+
+
+def short(values: list[Any]) -> str:
+    """Numbers as a text: one if they are the same, else the first six."""
+    same = len(set(values)) == 1
+    shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values[: 1 if same else 6]]
+    return shown[0] if same else f"[{', '.join(shown)}{', ...' if len(values) > 6 else ''}]"

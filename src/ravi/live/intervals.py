@@ -6,8 +6,9 @@ Lemma. With probability 1 - delta, at all times at once and for every policy, ch
 
     low(x)  = min_q <q, r + gamma low> under the policy,       best(x) = max_a max_q <q, r + gamma best>
 
-over the laws that are plausible (`ravi.live.plausible`), with D of `ravi.live.gaps`: a policy is known to be the best
-once all other actions are known to be worse, whatever it is worth. docs/explanation/guarantee.md has the proof.
+over the laws that are plausible (`ravi.live.confidence_sets`), with D of `ravi.live.suboptimality`: a policy is known
+to be the best once all other actions are known to be worse, whatever it is worth. docs/explanation/guarantee.md has the
+proof.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array
-from ravi.live.gaps import Gap, exploring, gap
-from ravi.live.plausible import Outcomes, Plausible, fixed_points, largest, plausible
+from ravi.live.confidence_sets import Outcomes, Plausible, fixed_points, largest, plausible
+from ravi.live.suboptimality import Gap, exploring, gap
 from ravi.validation import InputError
 
 if TYPE_CHECKING:

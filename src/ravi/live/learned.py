@@ -10,11 +10,10 @@ from ravi import validation
 from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
 from ravi.live.agent import Agent
-from ravi.live.boxes import Smooth
+from ravi.live.choices import Choices
 from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
-from ravi.live.spaces import levels_in_words
-from ravi.live.warm_up import words_of
+from ravi.live.local_linear import LocalLinear
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -24,11 +23,31 @@ if TYPE_CHECKING:
 POLICIES = ("last", "output", "planned")
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
+LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
+PLAY_MORE = "; evaluate=STEPS, of more steps, tells more closely what it earns"
+NOT_PLAYED = "not estimated: evaluate=STEPS plays it for so many steps that it does not learn from"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Learned:
     """The result of learning in an environment: policies, bounds on them, the agent. Made by `ravi.learn`.
+
+    Attributes
+    ----------
+    agent
+        The agent, which can go on.
+    environment
+        What the stream was, and its counters.
+    seconds
+        Those of this call, without compilation.
+    choices
+        What was given, and what was chosen.
+    missed
+        `until_gap`, where all steps were made before the policy was known to be so good; else None.
+    assume
+        What bounds rest on besides the range of rewards.
+    estimate
+        The return of the usual policy, from plays that were not learned from; None without such plays.
 
     Examples
     --------
@@ -39,12 +58,17 @@ class Learned:
     """
 
     agent: Agent
-    environment: dict[str, Any]  # what the stream was, and its counters
-    seconds: float  # of this call
-    usual: str = "last"  # the policy that is meant where none is named
-    missed: float | None = None  # `until_gap`, where all steps were made before the policy was known to be so good
-    assume: str = "nothing"  # what bounds rest on besides the range of rewards
-    estimate: Estimate | None = None  # the return of the usual policy, from plays that were not learned from
+    environment: dict[str, Any]
+    seconds: float
+    choices: Choices
+    missed: float | None = None
+    assume: str = "nothing"
+    estimate: Estimate | None = None
+
+    @property
+    def usual(self) -> str:
+        """The policy that is meant where none is named."""
+        return self.choices.policy
 
     @property
     def plays(self) -> int:
@@ -76,8 +100,8 @@ class Learned:
         ----------
         which : as for `table`
         confidence : the probability with which they hold
-        assume : "nothing" but the range of rewards and the Markov property, or "seen" (`ravi.live.plausible`); unless
-            given, what `ravi.learn` was given
+        assume : "nothing" but the range of rewards and the Markov property, or "seen" (`ravi.live.confidence_sets`);
+            unless given, what `ravi.learn` was given
 
         Returns
         -------
@@ -98,7 +122,7 @@ class Learned:
     def no_interval(self) -> str:
         """Why no interval is given for the policy; nothing where one is."""
         discovered = self.environment["observations"].get("kind") == "labels"
-        return no_interval(self.agent, discovered=discovered, cells=isinstance(self.agent.given, Smooth))
+        return no_interval(self.agent, discovered=discovered, cells=isinstance(self.agent.given, LocalLinear))
 
     def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
@@ -125,14 +149,14 @@ class Learned:
 
         told = self.agent.table.told
         return Policy(
-            table=self.table(which),
-            discount=told.discount,
-            units=told.units,
-            learner=self.agent.learner.name if not isinstance(self.agent.given, str) else self.agent.given,
-            steps=self.plays,
-            seed=self.agent.seed,
-            environment=self.environment,
-        )
+            table=self.table(which), discount=told.discount, units=told.units, learner=self._learner,
+            steps=self.plays, seed=self.agent.seed, environment=self.environment,
+        )  # fmt: skip
+
+    @property
+    def _learner(self) -> str:
+        """The learner's id, or its name where it has none."""
+        return self.agent.given if isinstance(self.agent.given, str) else self.agent.learner.name
 
     @property
     def title(self) -> str:
@@ -145,30 +169,33 @@ class Learned:
 
     def facts(self) -> list[tuple[str, str]]:
         """The results by name, as text."""
-        at, H = self.environment, self.agent.table.told.horizon
-        ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
-        found = [("the environment", f"{at['steps']} steps, {at['resets']} resets, {ends}")]
-        if self._looked:
-            found.append(("grid", words_of(at["observations"])))
-        if levels := levels_in_words(at["actions"]):
-            found.append(("actions", levels))
-        if self.agent.follows:
-            low, high = self.agent.table.told.units
-            words = f"from {low:.6g} to {high:.6g}: those observed, and 0"
-            found.append(("rewards", "none but 0 was observed" if self.agent.range.unseen else words))
+        H, chosen = self.agent.table.told.horizon, dict(self._choices())
+        found = [("the environment", self._counters())]
+        found += [(what, chosen[what]) for what in ("grid", "actions", "rewards") if what in chosen]
         if self.optimistic is not None:
             words = f"{self.optimistic:.6g} per step, {H * self.optimistic:.6g} discounted"
             found.append(("optimistic value", words))
         if (earned := self.earned) is not None:
             found.append(("earned, later half", f"{earned.value:.6g} per step, discounted {earned.times(H)}"))
-        elif at["truncations"]:
-            found.append(("earned", CUT.format(at["truncations"])))
+        elif self.environment["truncations"]:
+            found.append(("earned", CUT.format(self.environment["truncations"])))
         return found + self.claims()
+
+    def _choices(self) -> list[tuple[str, str]]:
+        return self.choices.words(self.environment, self._learner, self.agent.range)
+
+    def _counters(self) -> str:
+        at = self.environment
+        ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
+        return f"{at['steps']} steps, {at['resets']} resets, {ends}"
 
     def claims(self, which: str | None = None) -> list[tuple[str, str]]:
         """What is known of a policy, by name, as text: what it earns, and how far it is below the best. `which`: as for
         `table`."""
-        known, estimate = self.interval(which), self.estimate if which in (None, self.usual) else None
+        return self._claims(self.interval(which), which)
+
+    def _claims(self, known: Interval | None, which: str | None = None) -> list[tuple[str, str]]:
+        estimate = self.estimate if which in (None, self.usual) else None
         words = f"not bounded: {self.no_interval}" if known is None else str(known)
         if estimate is None:
             return [("the policy is worth", words)]
@@ -197,7 +224,25 @@ class Learned:
         return html.summary(self.title, self.facts(), html.probabilities(self.table()))
 
     def __str__(self) -> str:
-        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in self.facts())])
+        """Five lines: what was learned with, what was made of the steps, what the policy earns, what is not known."""
+        given, known = self.choices.given, self.interval()
+        claims = dict(self._claims(known))
+        made = (f"{what} {words.partition('; ')[0]}{' (given)' * (what in given)}" for what, words in self._choices())
+        worth = claims["the policy is worth"]
+        if known is None and worth.partition(": ")[2] != NO_RANGE:
+            worth += PLAY_MORE
+        elif known is not None and not known.informative:
+            worth += LEARN_MORE
+        lines = [
+            ("learned with", f"{'; '.join(made)}; policy {self.usual}"),
+            ("the environment", self._counters()),
+            ("the policy earns", claims.get("the policy earns", NOT_PLAYED)),
+            ("the policy is worth", worth),
+        ]
+        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in lines)])
+
+    def __repr__(self) -> str:
+        return f"<Learned {self.title}>"
 
 
 def no_interval(agent: Agent | None, *, discovered: bool, cells: bool) -> str:

@@ -5,9 +5,10 @@ stream of experience a discounted problem. What the environment's own ends stand
 
 Nothing is lost: where the environment raises, or gives what it must not, the agent is kept as it was before that step
 (`Broken.learned`, and in the checkpoint), and the same call goes on, from a reset. A checkpoint that cannot be written
-breaks off a stream too. Ctrl-C goes on to the next reset and stops there; a second one stops after the step, also where
-the environment does not answer; a third one at once, the checkpoint as it was written last. Checkpoints are written
-at resets, so that an environment made anew goes on bit for bit, if all its randomness comes from the seed of its reset.
+breaks off a stream too. Ctrl-C goes on to the next reset and stops there. A second one interrupts at once: where the
+environment does not answer, the agent is whole and is kept; in the middle of a plan it is not, and the checkpoint is as
+it was written last. Checkpoints are written at resets, so that an environment made anew goes on bit for bit, if all its
+randomness comes from the seed of its reset.
 """
 
 from __future__ import annotations
@@ -29,30 +30,24 @@ from ravi import validation
 from ravi._jit.functions import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
-from ravi.live import defaults
 from ravi.live.agent import Agent, agent
-from ravi.live.boxes import Smooth
+from ravi.live.choices import Choices, choose
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, made
 from ravi.live.estimates import Estimate
-from ravi.live.focus import focus
-from ravi.live.given import problem_of, range_of
 from ravi.live.grid import Grid
-from ravi.live.learned import Learned
-from ravi.live.rewards import UNSEEN
-from ravi.live.spaces import kind_of
-from ravi.live.stretches import Stretch
-from ravi.live.table import FEW
-from ravi.live.until import Until, check_bounded
-from ravi.live.warm_up import chosen_by, whole
+from ravi.live.grid_choice import focus
+from ravi.live.learned import Learned, no_interval
+from ravi.live.local_linear import LocalLinear
+from ravi.live.stopping_rule import StoppingRule
 from ravi.runtime import archive
 from ravi.runtime.api import Look, interrupts
 from ravi.runtime.archive import Unwritable
-from ravi.validation import InputError, StreamError, require_table
+from ravi.validation import InputError, StreamError
 
 LOG = logging.getLogger("ravi")
 PACE = 10.0  # seconds between two checkpoints
-TELL = 0.1  # seconds between two tellings of progress
+TELL = 0.1  # seconds between two reports of progress
 STEPS = 100_000  # plays, unless given
 IN_LEARNED = "what was learned is in .learned"
 
@@ -99,7 +94,7 @@ def learn(
 ) -> Learned:
     """Learn a policy in `env` (an environment, or its id) with `learner` (its id, or a function) in `steps` steps.
 
-    Without a learner, one is chosen, and so is whatever else is not given (`ravi.live.defaults`).
+    Without a learner, one is chosen, and so is whatever else is not given (`ravi.live.choices`).
 
     Parameters
     ----------
@@ -119,7 +114,7 @@ def learn(
     until_gap : stop as soon as the policy is within this distance of the optimum, with probability 0.95
         (`Learned.interval`), and every pair was played that the observed moves lead to; it needs a range of rewards
     assume : what bounds on the policy rest on: "nothing" but the range of rewards and the Markov property, or "seen":
-        pairs that were played often do only what they did, which rare events break (`ravi.live.plausible`)
+        pairs that were played often do only what they did, which rare events break (`ravi.live.confidence_sets`)
     evaluate : about how many steps more the policy is played without learning, for `Learned.estimate`; by default a
         tenth of the steps that were learned from
     checkpoint : a file that is written about every ten seconds, at the end, and when it is interrupted; if it exists,
@@ -127,8 +122,7 @@ def learn(
     progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
         notebook, False for none
     callback : called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the optimistic
-        value
-        and what was earned, per step
+        value and what was earned, per step
 
     Returns
     -------
@@ -144,199 +138,194 @@ def learn(
     """
     wanted(progress)
     validation.function(callback, "callback")
-    usual = learner is None
-    world, found = made(env), None
-    if usual and grid is None and not discover:
-        grid = defaults.grid(world)
-    if discover is None:
-        discover = usual and grid is None and defaults.discovers(world.observation_space)
-    chooses = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
-    stream = Environment(
-        world, termination=termination, grid=whole(world.observation_space) if chooses else grid, seed=seed,
-        discover=discover, skip=usual, levels=usual,
-    )  # fmt: skip
-    if usual and not chooses and reward_range is None:
-        reward_range = defaults.reward_range(stream.env)
-    follows = False
-    if reward_range is None and problem is None and rewards != "known":
-        reward_range = range_of(stream)
-        follows = reward_range is None and usual
-    if learner is None and not chooses:
-        learner = defaults.learner(stream.observation_space, stream.terminal, bounded=not follows)
-    if until_gap is not None:
-        check_bounded(None, discovered=discover, cells=chooses or isinstance(learner, Smooth))
-    if evaluate is not None:
-        validation.whole(evaluate, "evaluate", 0)
-    if chooses:
-        found = chosen_by(stream, validation.steps(steps), checkpoint)
-        learner, steps = Smooth(found.grid, found.bounds), validation.steps(steps) - stream.looked
-    assert learner is not None
-    if follows:
-        reward_range = UNSEEN if found is None else found.rewards
-    if discount is None and problem is None:
-        discount = defaults.DISCOUNT_OF_A_GRID if isinstance(learner, Smooth) else defaults.DISCOUNT
-    if reward_scale is None:
-        reward_scale = defaults.REWARD_SCALE if usual else 1.0
-    given: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale, "memory": memory, "seed": seed}
+
+    def check_bounded(live: Agent | None, discovered: bool, cells: bool) -> None:
+        if until_gap is not None and (why := no_interval(live, discovered=discovered, cells=cells)):
+            raise InputError(f"until_gap asks for an interval, but {why}")
+        if evaluate is not None:
+            validation.whole(evaluate, "evaluate", 0)
+
+    world = made(env)
     try:
-        live, path = _begun(stream, learner, steps, problem, discount, reward_range, follows, checkpoint, given)
-        if until_gap is not None:
-            check_bounded(live, discovered=discover, cells=False)
-        if found is not None and isinstance(learner, Smooth):
-            found.tell(learner, live)
+        stream, choices = choose(
+            world, learner, steps, discount=discount, problem=problem, termination=termination, grid=grid,
+            discover=discover, rewards=rewards, reward_range=reward_range, reward_scale=reward_scale, memory=memory,
+            seed=seed, checkpoint=checkpoint, bounded=lambda *of: check_bounded(None, *of),
+        )  # fmt: skip
+        live, path = _begun(stream, choices, checkpoint)
+        check_bounded(live, stream.discovered, False)
+        if choices.grid is not None and isinstance(choices.learner, LocalLinear):
+            choices.grid.tell(choices.learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
-            told = Told(live, tell, callback)
-            until = Until(live, until_gap, assume, explore=usual)
-            return _go_on(live, stream, path, told, defaults.POLICY if usual else "last", until, evaluate)
+            rule = StoppingRule(live, until_gap, assume, explore=choices.explore)
+            return _Session(live, stream, choices, path, rule, Reports(live, tell, callback)).run(evaluate)
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
-                stream.close()
+                world.close()
 
 
 def _begun(
-    stream: Environment,
-    learner: str | Callable[..., Any],
-    steps: int,
-    problem: Problem | None,
-    discount: float | None,
-    reward_range: tuple[float, float] | None,
-    follows: bool,
-    checkpoint: str | os.PathLike[str] | None,
-    given: dict[str, Any],
+    stream: Environment, choices: Choices, checkpoint: str | os.PathLike[str] | None
 ) -> tuple[Agent, Path | None]:
-    """The agent, new or of its checkpoint."""
+    """The agent, new or of its checkpoint, and the place of that."""
     path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
     if path is not None:
         archive.check_place(path)
-    told = problem_of(stream, problem, discount, given["rewards"], reward_range)
-    if told is None:
-        given |= {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
-        if reward_range is None:
-            raise InputError(
-                f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
-                "reward of a step, for instance (-1, 0), or leave out the learner: the default learns them"
-            )
-        given |= {"reward_range": reward_range, "discount": discount, "name": stream.name}
-        lower = "their number (a coarser grid); discover=True has room for the states that are met"
-        require_table(
-            stream.name, "the number of actions" if stream.discovered else lower, given["states"], stream.actions, FEW
-        )
-    live = agent(learner, told, steps, **given)
-    live.follows = follows
+    sizes: dict[str, Any] = {}
+    if choices.problem is None:
+        sizes = {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
+        sizes |= {"discount": choices.discount, "reward_range": choices.reward_range, "name": stream.name}
+    live = agent(
+        choices.learner, choices.problem, choices.steps, rewards=choices.rewards, reward_scale=choices.reward_scale,
+        memory=choices.memory, seed=choices.seed, **sizes,
+    )  # fmt: skip
+    live.follows = choices.follows
     if path is not None and path.exists():
         live = _resumed(path, live, stream)
     return live, path
 
 
-def _go_on(
-    live: Agent, stream: Environment, path: Path | None, tell: Told, usual: str, until: Until, evaluate: int | None
-) -> Learned:
-    began, saved = time.perf_counter() - effort.seconds, time.monotonic()
-    ended, end = live.done, stream.terminal
-    smooth = live.given if isinstance(live.given, Smooth) else None
-    chosen = smooth if smooth is not None and smooth.bounds is not None else None
-    stretch = Stretch(live, stream, single=smooth is not None)
+class _Session:
+    """An agent in an environment, from the first step of a call to the last."""
 
-    def learned(missed: float | None = None) -> Learned:
-        seconds = time.perf_counter() - effort.seconds - began  # without compiling
-        return Learned(live, stream.plain(), seconds, usual, missed, until.assume)
+    def __init__(
+        self, live: Agent, stream: Environment, choices: Choices, path: Path | None, rule: StoppingRule, report: Reports
+    ) -> None:
+        self.live, self.stream, self.choices, self.path, self.rule, self.report = (
+            live, stream, choices, path, rule, report
+        )  # fmt: skip
+        self.began, self.saved = time.perf_counter() - effort.seconds, time.monotonic()
+        self.cells = live.given if isinstance(live.given, LocalLinear) else None
+        self.chosen = self.cells if self.cells is not None and self.cells.bounds is not None else None
 
-    def keep(estimate: Estimate | None = None) -> None:
-        if path is not None:
-            more: dict[str, Any] = {} if chosen is None else {"grid": [chosen.close, chosen.settled, chosen.planned]}
+    def learned(self) -> Learned:
+        seconds = time.perf_counter() - effort.seconds - self.began  # without compiling
+        return Learned(self.live, self.stream.plain(), seconds, self.choices, None, self.rule.assume)
+
+    def keep(self, estimate: Estimate | None = None) -> None:
+        """Write the checkpoint, if there is one."""
+        if self.path is not None:
+            of = self.chosen
+            more: dict[str, Any] = {} if of is None else {"grid": [of.close, of.settled, of.planned]}
             more |= {} if estimate is None else {"estimate": estimate.json()}
-            live.save(path, {"environment": stream.plain()} | until.plain() | more)
+            self.live.save(self.path, {"environment": self.stream.plain()} | self.rule.plain() | more)
+            self.saved = time.monotonic()
 
-    with interrupts(signal.SIGTERM, at_once=stretch.at_once) as stopped:
-        try:
-            while not live.done and not until.enough(learned):
-                live.follow(until.policy(stream.resets))
-                if chosen is not None:
-                    _cut(live, stream, chosen.reach(live.state))
-                stretch.abroad = True
-                x = stream.reset()
-                stretch.abroad = False
-                _room(live, x)
-                reset = False
-                while not reset and not live.done and not stretch.hurried:
-                    x, a, y, reward, cut = stretch.ahead(x)
-                    if y >= live.table.states:
-                        _room(live, y)
-                    if chosen is not None:
-                        cut = cut or (y != end and chosen.astray(stream.after))
-                    reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
-                    if smooth is not None and x != end:
-                        smooth.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
-                    x = y
-                now = time.monotonic()
-                stretch.abroad = True
-                tell(now)
-                stretch.abroad = False
-                if stopped() and not live.done:
-                    live.interrupt()  # no change after a reset
-                    keep()
-                    raise Halted(learned())
-                if now - saved > PACE:
-                    keep()
-                    saved = now
-        except Halted:
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            if not stretch.abroad and not isinstance(error, InputError):
-                raise  # out of the middle of a plan: the checkpoint is that of before
-            live.interrupt()
-            where = f"the same call goes on from {path}" if path is not None else IN_LEARNED
+    def run(self, evaluate: int | None) -> Learned:
+        """Learn until all steps are made, or the rule stops it, and play the policy."""
+        live, ended = self.live, self.live.done
+        with interrupts(signal.SIGTERM) as stopped:
             try:
-                keep()
-            except InputError as unwritten:
-                where = IN_LEARNED
-                if not isinstance(error, Unwritable):
-                    where = f"{unwritten}; {where}"
-            if isinstance(error, KeyboardInterrupt):
-                raise Halted(learned()) from None
-            raise Broken(f"{_said(error, stream, live)}; {where}", learned()) from error
-    live.end()
-    if chosen is not None and not ended:
-        focus(chosen, live, lambda box: _cut(live, stream, chosen.relaid(live.state, *box)))
-    tell(inf)
-    try:
-        keep()
-    except InputError as error:
-        raise Broken(f"{error}; {IN_LEARNED}", learned()) from None
-    found = learned(until.missed(learned))
-    LOG.info("%s, in %.2f s", found.title, found.seconds)
-    if ended and evaluate is None and "estimate" in live.extra:
-        return replace(found, estimate=Estimate.load(live.extra["estimate"]))
-    try:
-        estimate = _estimate(found, stream, found.plays // 10 if evaluate is None else evaluate)
-        keep(estimate)
-        return replace(found, estimate=estimate)
-    except KeyboardInterrupt:
-        raise Halted(found) from None
-    except Exception as error:
-        said = error if isinstance(error, InputError) else f"{stream.name} raised {type(error).__name__}: {error}"
-        raise Broken(f"{said}, while the policy was evaluated; {IN_LEARNED}", found) from error
+                while not live.done and not self.rule.enough(self.learned):
+                    self._stretch()
+                    live.outside = True
+                    self.report(time.monotonic())
+                    live.outside = False
+                    if stopped() and not live.done:
+                        live.interrupt()  # no change after a reset
+                        self.keep()
+                        raise Halted(self.learned())
+                    if time.monotonic() - self.saved > PACE:
+                        self.keep()
+            except Halted:
+                raise
+            except (Exception, KeyboardInterrupt) as error:
+                self._break_off(error)
+        live.end()
+        if (chosen := self.chosen) is not None and not ended:
+            focus(chosen, live, lambda box: self._cut(chosen.relaid(live.state, *box)))
+        self.report(inf)
+        try:
+            self.keep()
+        except InputError as error:
+            raise Broken(f"{error}; {IN_LEARNED}", self.learned()) from None
+        found = self.learned()
+        found = replace(found, missed=self.rule.missed(found))
+        LOG.info("%s, in %.2f s", found.title, found.seconds)
+        if ended and evaluate is None and "estimate" in live.extra:
+            return replace(found, estimate=Estimate.load(live.extra["estimate"]))
+        return self._evaluated(found, found.plays // 10 if evaluate is None else evaluate)
+
+    def _stretch(self) -> None:
+        """The steps from a reset to the next."""
+        live, stream, end = self.live, self.stream, self.stream.terminal
+        live.follow(self.rule.policy(stream.resets))
+        if self.chosen is not None:
+            self._cut(self.chosen.reach(live.state))
+            end = stream.terminal
+        live.outside = True
+        x = stream.reset()
+        live.outside = False
+        self._make_room(x)
+        reset = False
+        while not reset and not live.done:
+            x, a, y, reward, cut = live.play(x, stream.step, single=self.cells is not None)
+            self._make_room(y)
+            if self.chosen is not None:
+                cut = cut or (y != end and self.chosen.astray(stream.after))
+            reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
+            if self.cells is not None and x != end:
+                self.cells.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
+            x = y
+
+    def _make_room(self, x: int) -> None:
+        """A table that has room for x: one that is discovered doubles."""
+        if x >= self.live.table.states:
+            self.live.grow(max(2 * self.live.table.states, x + 1), self.live.table.actions)
+
+    def _cut(self, to: Ints | None) -> None:
+        """The grid was laid anew: its cells before lie where `to` says. None: it was not."""
+        if to is not None:
+            assert self.cells is not None
+            self.stream.cut(self.cells.grid)
+            self.live.renumber(to)
+
+    def _break_off(self, error: BaseException) -> None:
+        """Keep what was learned, and raise what says so; the error itself where the agent is not whole."""
+        live = self.live
+        if not live.outside and not isinstance(error, InputError):
+            raise error  # out of the middle of a plan: the checkpoint is that of before
+        live.outside = False
+        live.interrupt()
+        where = f"the same call goes on from {self.path}" if self.path is not None else IN_LEARNED
+        try:
+            self.keep()
+        except InputError as unwritten:
+            where = IN_LEARNED if isinstance(error, Unwritable) else f"{unwritten}; {IN_LEARNED}"
+        if isinstance(error, KeyboardInterrupt):
+            raise Halted(self.learned()) from None
+        raise Broken(f"{self._cause(error)}; {where}", self.learned()) from error
+
+    def _cause(self, error: BaseException) -> str:
+        """What went wrong, where, and at which step."""
+        live, stream = self.live, self.stream
+        if not isinstance(error, InputError):
+            return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
+        told = str(error)
+        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
+            told += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+        return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
+
+    def _evaluated(self, found: Learned, steps: int) -> Learned:
+        """With what the policy earns in so many steps that it does not learn from."""
+        from ravi.live.policies.evaluation import held_out
+
+        try:
+            limits = None if self.live.follows else self.live.table.told.units
+            estimate = held_out(found.policy(), self.stream.env, steps, limits)
+            self.keep(estimate)
+            return replace(found, estimate=estimate)
+        except KeyboardInterrupt:
+            raise Halted(found) from None
+        except Exception as error:
+            name = self.stream.name
+            said = error if isinstance(error, InputError) else f"{name} raised {type(error).__name__}: {error}"
+            raise Broken(f"{said}, while the policy was evaluated; {IN_LEARNED}", found) from error
 
 
-def _estimate(found: Learned, stream: Environment, steps: int) -> Estimate | None:
-    """What the policy earns in so many steps that it does not learn from."""
-    from ravi.live.policies.evaluation import held_out
-
-    live = found.agent
-    return held_out(found.policy(), stream.env, steps, None if live.follows else live.table.told.units)
-
-
-def _cut(live: Agent, stream: Environment, to: Ints | None) -> None:
-    """The grid of a stream was laid anew: its cells before lie where `to` says. None: it was not."""
-    if to is not None:
-        assert isinstance(live.given, Smooth)
-        stream.cut(live.given.grid)
-        live.renumber(to)
-
-
-class Told:
-    """Who is told how an agent stands, ten times a second at most."""
+class Reports:
+    """How an agent stands, for progress bars and callbacks, ten times a second at most."""
 
     def __init__(self, live: Agent, progress: Progress | None, callback: Callback | None) -> None:
         self.live, self.progress, self.callback, self.last = live, progress, callback, time.monotonic()
@@ -356,26 +345,10 @@ class Told:
             self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
-def _said(error: Exception, stream: Environment, live: Agent) -> str:
-    """What went wrong, where, and at which step."""
-    if not isinstance(error, InputError):
-        return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
-    told = str(error)
-    if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
-        told += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
-    return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
-
-
-def _room(live: Agent, x: int) -> None:
-    """A table that has room for x: one that is discovered doubles."""
-    if x >= live.table.states:
-        live.grow(max(2 * live.table.states, x + 1), live.table.actions)
-
-
 def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
     kept = Agent.load(path, live.given)
-    if isinstance(kept.given, Smooth) and "grid" in kept.extra:
+    if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:
         kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
     pairs = [
         ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,

@@ -1,4 +1,4 @@
-"""What does a pair earn, if rewards are unknown? The mean of those observed, and a bonus for its uncertainty.
+"""Rewards that are unknown are the mean of those observed, and a bonus for its uncertainty.
 
     known      r(x, a) is given; what is observed is recorded only
     unknown    r_hat + b,  b(x, a) = c sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1; 1 where n = 0
@@ -121,7 +121,7 @@ class Range:
     """The range of rewards in the user's units, and its map to [0, 1]."""
 
     def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
+        self.low, self.high, self.width = low, high, high - low
 
     @property
     def unseen(self) -> bool:
@@ -140,7 +140,7 @@ class Range:
                 reward = validation.number(None if isinstance(reward, str) else reward, "it")
         except InputError:
             raise InputError(f"is {validation.shown(reward)}, not a number") from None
-        value = (reward - self.low) / (self.high - self.low)
+        value = (reward - self.low) / self.width
         if 0.0 <= value <= 1.0:
             return value
         if -SLACK <= value <= 1.0 + SLACK:

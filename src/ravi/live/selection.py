@@ -1,4 +1,4 @@
-"""Which policy of a run is a good one, with high probability? Best-policy selection, by rollouts from resets.
+"""Best-policy selection: a policy of a run that is a good one with high probability, by rollouts from resets.
 
 The Discussion names it and omits the details; `ravi.theory.selection` derives them. J policies of uniform times are
 kept as the run goes on (`candidates`). Each is then played W times from a reset to the next, and judged by the reward

@@ -1,4 +1,4 @@
-"""What is known of a problem whose kernel is out in the world? A table that grows as the stream is seen.
+"""`Table`: what is known of a problem whose kernel is out in the world. It grows as the stream is seen.
 
 A learner is built from a `Problem`. Here its arrays are read-only views of the table's own: the rewards and the start
 are written as they become known, and a learner reads them anew whenever it plans. Successors are storage, not

@@ -1,8 +1,7 @@
-"""What did a learner leave behind, and what is it worth? A policy in a file, asked, played and evaluated."""
+"""A policy in a file: asked for actions, played and evaluated."""
 
-from ravi.live.policies.episodes import Episode
 from ravi.live.policies.evaluation import Evaluation, evaluate
-from ravi.live.policies.playing import Play, play
+from ravi.live.policies.playing import Episode, Play, play
 from ravi.live.policies.policy import Policy
 
 load_policy = Policy.load

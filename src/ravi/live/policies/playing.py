@@ -1,23 +1,31 @@
-"""How is a policy played? On a stream that numbers states and actions as the policy does, cycle by cycle.
+"""Playing a policy: in cycles on a stream that numbers states and actions as the policy does, or in whole episodes.
 
-A cycle goes from a reset to the next, which follows each step with probability 1 - gamma. Step j of cycle c of a seed
-uses the block (c + 1) CYCLE + j of its numbers (`ravi.random`): whether a reset follows, and the action. So a cycle
-does not depend on those before it, and its reset is the same for every policy.
+An episode ends where the environment terminates or truncates it, by its own time limit; the discount ends none. It may
+be shown as text, or kept as a video. What a discounted problem asks is played in cycles. A cycle goes from a reset to
+the next, which follows each step with probability 1 - gamma. Step j of cycle c of a seed uses the block
+(c + 1) CYCLE + j of its numbers (`ravi.random`): whether a reset follows, and the action. So a cycle does not depend on
+those before it, and its reset is the same for every policy.
 """
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ravi import validation
+from ravi import ids, validation
+from ravi.live.encoders import encoder_from, encoder_of
+from ravi.live.environment import Environment, seed_of
+from ravi.mdps import environments
+from ravi.random import CYCLE, block
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.live.environment import Environment
     from ravi.live.policies.policy import Policy
 
 
@@ -60,8 +68,6 @@ def play(
 
 def plays(policy: Policy, stream: Environment, cycles: int, seed: int, length: int | None = None) -> Iterator[Play]:
     """Play cycles, from reset to reset; with a `length`, from which they are cut, no reset is drawn."""
-    from ravi.random import CYCLE, block
-
     key, restart = np.uint64(validation.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
     rows, A = _rows(policy), stream.actions
     for cycle in range(cycles):
@@ -90,8 +96,6 @@ def stream_of(
     makes has no time limit, and the options that the policy was learned with, if it is the same id. allow_code: the
     policy may name a module, `module:Env-v0`, whose code is then run (docs/guides/security.md).
     """
-    from ravi.live.environment import Environment
-
     learned = policy.environment
     ours = env is None or isinstance(env, str)
     if isinstance(env, Environment):
@@ -122,24 +126,20 @@ def stream_of(
 
 def showing(world: Any, render: str | None, name: str = "render") -> Any:
     """An environment that was made to show itself so; an error if it does not offer that. name: of the argument."""
-    from ravi.mdps.environments import name_of
-
     offered = [each for each in world.metadata.get("render_modes", []) if each in SHOWN]
     if render is None or render in offered:
         return world
     world.close()
     words = " and ".join(offered) or f"neither {' nor '.join(SHOWN)}"
-    raise InputError(f"{name} is {render!r}; {name_of(world)} offers {words}")
+    raise InputError(f"{name} is {render!r}; {environments.name_of(world)} offers {words}")
 
 
 def made(name: str, options: Mapping[str, Any] | None = None, render: str | None = None) -> Any:
     """The environment of an id, without its time limit: a truncation says nothing about a discounted problem."""
-    from ravi.mdps.environments import imported, opened
-
-    known = imported().registry
+    known = environments.imported().registry
     given = {"max_episode_steps": -1, **(options or {})}
     try:
-        return opened(name, given if render is None else given | {"render_mode": render})
+        return environments.opened(name, given if render is None else given | {"render_mode": render})
     except InputError as error:
         near = "" if name in known or "Did you mean" in str(error) else validation.did_you_mean(name, known)
         raise InputError(f"{error}{near}") from None
@@ -171,9 +171,6 @@ def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = Fa
 
 def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
     """A policy may be what a file says: it names no module, unless the user allows it."""
-    from ravi import ids
-    from ravi.mdps import environments
-
     code = environments.code_in(name, options)
     if code is not None and not allow_code:
         raise ids.refused(code, name or code, "the policy")
@@ -181,10 +178,8 @@ def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
 
 def grid_of(plain: Mapping[str, Any]) -> Any:
     """The grids that a space was cut with: one, or by part; None where there is none."""
-    from ravi.live.spaces import space_from
-
     if plain.get("kind") == "grid":
-        return space_from(plain)
+        return encoder_from(plain)
     if plain.get("kind") != "parts":
         return None
     try:
@@ -249,3 +244,127 @@ def seed_apart(seed: int) -> int:
     """The seed of an environment that a policy is evaluated in: apart from that of one that it is learned in."""
     chosen = validation.whole(seed, "seed", 0, 2**63 - 1)
     return int.from_bytes(sha256(f"evaluate {chosen}".encode()).digest()[:8], "big") >> 2
+
+
+# Episodes.
+
+
+class Episode(NamedTuple):
+    """One episode of an environment, in the units of its rewards."""
+
+    total: float  # the sum of its rewards
+    discounted: float  # the sum of gamma^j r_j
+    steps: int
+    end: str  # "terminated", "truncated", or "cut" after so many steps
+    unknown: int  # steps from observations that the policy has no row for, by uniform actions
+
+    def __str__(self) -> str:
+        unknown = f"; {self.unknown:,} steps from observations that were never met" if self.unknown else ""
+        return f"{self.end} after {self.steps:,} steps, which earned {self.total:g}{unknown}"
+
+
+def episodes(
+    policy: Policy,
+    env: Any,
+    number: int,
+    *,
+    render: str | None,
+    video: str | os.PathLike[str] | None,
+    seed: int,
+    deterministic: bool,
+    limit: int,
+    options: Mapping[str, Any] | None,
+    allow_code: bool,
+) -> list[Episode]:
+    """What `Policy.play` does."""
+    count, most = validation.whole(number, "episodes"), validation.whole(limit, "limit")
+    validation.flag(deterministic, "deterministic")
+    validation.instance(options, (Mapping, type(None)), "options", "a dict of options of the environment's id")
+    rng = np.random.default_rng(validation.whole(seed, "seed", 0, 2**63 - 1))
+    ours = env is None or isinstance(env, str)
+    if video is not None and find_spec("moviepy") is None:
+        raise InputError("videos are written by MoviePy: pip install moviepy")
+    mode = render if video is None else "rgb_array"
+    world = _opened(policy, env, mode, video is not None, options or {}, allow_code)
+    _same_spaces(policy, world)
+    text = getattr(world, "render_mode", None) == "ansi"
+    world = _recorded(world, video)
+    try:
+        return [_episode(policy, world, k, seed, rng, deterministic, most, text) for k in range(count)]
+    finally:
+        if ours or video is not None:  # a video is written when its environment is closed
+            world.close()
+
+
+def _episode(
+    policy: Policy, world: Any, number: int, seed: int, rng: Any, deterministic: bool, limit: int, text: bool
+) -> Episode:
+    observation, _ = world.reset(seed=seed_of(seed_apart(seed), number))
+    total = discounted = 0.0
+    steps = unknown = 0
+    end = ""
+    _shown(world, text)
+    while not end:
+        row = policy.observations.row(observation)
+        action = policy.observations.action(policy.chosen(row, steps, deterministic, rng))
+        observation, reward, terminated, truncated, _ = world.step(action)
+        total, discounted = total + float(reward), discounted + policy.discount**steps * float(reward)
+        steps, unknown = steps + 1, unknown + (row is None)
+        end = "terminated" if terminated else "truncated" if truncated else "cut" if steps == limit else ""
+        _shown(world, text)
+    return Episode(total, discounted, steps, end, unknown)
+
+
+def _shown(world: Any, text: bool) -> None:
+    if text:
+        print(str(world.render()).strip("\n"))
+
+
+def _opened(
+    policy: Policy, env: Any, render: str | None, video: bool, options: Mapping[str, Any], allow_code: bool
+) -> Any:
+    """The environment, that of an id, or the one that the policy was learned in; with its own time limit."""
+    if not (env is None or isinstance(env, str)):
+        mode = getattr(env, "render_mode", None)
+        if render not in (None, mode):
+            raise InputError(
+                f"{env!r} was made with render_mode={mode!r}: make it with render_mode={render!r}, or give its id"
+            )
+        return environments.opened(env, options)
+    learned = policy.environment
+    name, made = learned_in(learned, allow_code, options) if env is None else (
+        env, learned_options(learned, env, allow_code) | dict(options)
+    )  # fmt: skip
+    made |= {} if render is None else {"render_mode": render}
+    if video or render is None:
+        return environments.opened(name, made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is not offered is told here
+        return showing(environments.opened(name, made), render)
+
+
+def _same_spaces(policy: Policy, world: Any) -> None:
+    """An error, before anything is played, if the spaces of the environment are not those of the policy."""
+    learned = policy.environment
+    for fact, space in (("observations", world.observation_space), ("actions", world.action_space)):
+        was = learned.get(fact) or {}
+        if not was or was.get("kind") == "labels":
+            continue
+        grid, now = grid_of(was), None
+        try:
+            now = encoder_of(space, grid).plain()
+        except InputError:
+            if fact == "observations":
+                raise unlike(learned, space) from None
+        if now != was:
+            raise InputError(f"{world} has the {fact} {space}, but the policy was learned with {was}")
+
+
+def _recorded(world: Any, video: str | os.PathLike[str] | None) -> Any:
+    """The environment, every episode of which becomes a file in the folder `video`."""
+    if video is None:
+        return world
+    folder = str(validation.path(video, "video"))
+    return environments.imported().wrappers.RecordVideo(
+        world, folder, episode_trigger=lambda _: True, disable_logger=True
+    )

@@ -1,4 +1,8 @@
-"""What did a learner leave behind? A policy by itself, in one small file, that answers to observations."""
+"""`Policy`: what a learner leaves behind, in one small file, that answers to observations.
+
+A policy is a table over numbers. Its environment says which number an observation has (`ravi.live.encoders`), or which
+observations were met (`Labels`). A policy of an MDP is asked with the numbers themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import Floats
+from ravi.core import Array, Floats
+from ravi.live.encoders import Digits, Discrete, Encoder, Labels, Parts, encoder_from, label_of
+from ravi.live.grid import Grid
 from ravi.runtime import archive
-from ravi.validation import InputError
+from ravi.validation import InputError, require_pandas
 
 if TYPE_CHECKING:
-    from ravi.live.policies.episodes import Episode
-    from ravi.live.policies.observations import Observations
+    from ravi.live.policies.playing import Episode
     from ravi.runtime.archive import Place
 
 ENVIRONMENT: dict[str, Any] = {
@@ -115,7 +120,6 @@ class Policy:
     @cached_property
     def observations(self) -> Observations:
         """Which row an observation has, and which action is a column."""
-        from ravi.live.policies.observations import Observations
 
         return Observations(self)
 
@@ -180,7 +184,7 @@ class Policy:
         of the environment, and of the actions that are drawn. deterministic: the likeliest action, none is drawn.
         allow_code: the policy may name a module, whose code is then run (docs/guides/security.md).
         """
-        from ravi.live.policies.episodes import episodes as played
+        from ravi.live.policies.playing import episodes as played
 
         return played(
             self, env, episodes, render=render, video=video, seed=seed, deterministic=deterministic, limit=limit,
@@ -285,3 +289,77 @@ def _plain(value: Any, name: str) -> Any:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} is not JSON ({error})") from None
+
+
+class Observations:
+    """The observations and the actions of a policy's environment, as its rows and columns."""
+
+    def __init__(self, policy: Policy) -> None:
+        (self.X, A), at = policy.table.shape[-2:], policy.environment
+        self.states = _encoder(at.get("observations"), policy.states, self.X)
+        self.actions = _encoder(at.get("actions"), policy.actions, A)
+        if self.actions.size != A:
+            raise InputError(f"the policy has {A} columns, but its environment {self.actions.size} actions")
+
+    def row(self, observation: Any) -> int | None:
+        """The row of an observation; None for one that was not met when the policy was learned."""
+        if isinstance(self.states, Labels) and observation not in self.states:
+            return None
+        number = self.states.number(observation)
+        return number if number < self.X else None
+
+    def action(self, number: int) -> Any:
+        """What the environment's `step` takes."""
+        return self.actions.observation(number)
+
+    def several(self, observation: Any) -> list[Any] | None:
+        """The observations of a vector of environments, one by one; None for a single one."""
+        return _several(self.states, observation)
+
+    def frame(self, table: Array) -> Any:
+        """The table as a pandas DataFrame; its index are observations (of a grid, the centres of its cells)."""
+        pandas = require_pandas("policy.frame()", "policy.table")
+        rows = [_label(self.states.observation(x)) for x in range(min(self.X, self.states.size))]
+        if len(rows) < self.X and not isinstance(self.states, Labels):
+            rows.append("terminal")  # the absorbing state, beyond all observations
+        parts = max(len(row) if isinstance(row, tuple) else 1 for row in rows)
+        if parts > 1:  # an index of tuples has them all of a length
+            rows = [((*row, *[""] * parts) if isinstance(row, tuple) else (row, *[""] * parts))[:parts] for row in rows]
+        index = pandas.Index(rows, name=None if parts > 1 else "state")
+        actions = [_label(self.actions.observation(a)) for a in range(table.shape[-1])]
+        columns = pandas.Index(actions, name="action", tupleize_cols=False)
+        if table.ndim == 2:
+            return pandas.DataFrame(table[: len(rows)], index, columns)
+        stages = [pandas.DataFrame(stage[: len(rows)], index, columns) for stage in table]
+        return pandas.concat(stages, keys=range(len(table)), names=["age"])
+
+
+def _encoder(plain: Any, labels: list[Any] | None, size: int) -> Encoder:
+    if labels is not None:
+        return Labels([label_of(label) for label in labels])
+    return encoder_from(plain) if plain else Discrete(size)
+
+
+def _several(space: Encoder, observation: Any) -> list[Any] | None:
+    if isinstance(space, (Discrete, Digits, Grid)):
+        axes = 0 if isinstance(space, Discrete) else len(space.shape)
+        return list(observation) if np.ndim(observation) == axes + 1 else None
+    if not isinstance(space, Parts):
+        return None
+    try:
+        given = space.parts(observation)
+    except InputError:
+        return None  # told when its number is asked for
+    parts = [_several(part, one) for part, one in zip(space.spaces, given, strict=True)]
+    if any(part is None for part in parts) or len({len(part) for part in parts if part is not None}) != 1:
+        return None
+    return [space.whole(one) for one in zip(*parts, strict=True)]
+
+
+def _label(observation: Any) -> Any:
+    """An observation as one entry of an index: a number, a text, or a tuple of them."""
+    plain = observation.tolist() if hasattr(observation, "tolist") else observation
+    if not isinstance(plain, (list, tuple, Mapping)):
+        return plain
+    parts = tuple(map(_label, plain.values() if isinstance(plain, Mapping) else plain))
+    return parts[0] if len(parts) == 1 else parts

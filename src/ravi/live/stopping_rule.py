@@ -10,17 +10,11 @@ import numpy as np
 from ravi import validation
 from ravi.core import Floats
 from ravi.live.agent import Agent
-from ravi.live.learned import Learned, end_of, no_interval
-from ravi.live.plausible import ASSUMED
+from ravi.live.confidence_sets import ASSUMED
+from ravi.live.learned import Learned, end_of
 from ravi.validation import InputError
 
 SMALL = 100  # states, up to which intervals cost so little that they are asked for more often
-
-
-def check_bounded(agent: Agent | None, *, discovered: bool, cells: bool) -> None:
-    """An error, before the first step, if no interval will say how far below the best the policy is."""
-    if why := no_interval(agent, discovered=discovered, cells=cells):
-        raise InputError(f"until_gap asks for an interval, but {why}")
 
 
 def has_unplayed_pairs(agent: Agent, end: int | None) -> bool:
@@ -35,7 +29,7 @@ def has_unplayed_pairs(agent: Agent, end: int | None) -> bool:
     return bool((table.moves[reached].sum(-1) == 0).any())
 
 
-class Until:
+class StoppingRule:
     """Whether the usual policy is known to be within `gap` of the best; asked whenever plays have grown by a part.
 
     Learning goes on while a pair is unplayed that the observed moves lead to. A learner that loses little leaves alone
@@ -48,12 +42,9 @@ class Until:
     def __init__(self, live: Agent, gap: float | None, assume: str, *, explore: bool) -> None:
         self.live, self.assume, self.explore = live, validation.one_of(assume, ASSUMED, "assume"), explore
         self.gap = None if gap is None else validation.positive(gap, "until_gap")
-        self.due = 1
-        self.turns: list[Floats | None] = [None]
+        self.due, self.turns = 1, list[Floats | None]([None])
         if gap is not None and "looked" in live.extra:
             self.due, turns = live.extra["looked"]
-            if all(type(turn) is int for turn in turns):  # of a file from before
-                turns = [None, turns] if turns else [None]
             self.turns = [self._table(actions) for actions in turns]
 
     def policy(self, resets: int) -> Floats | None:
@@ -61,6 +52,7 @@ class Until:
         return self.turns[resets % len(self.turns)]
 
     def enough(self, learned: Callable[[], Learned]) -> bool:
+        """Whether learning may stop."""
         live = self.live
         if self.gap is None or live.plays < self.due:
             return False
@@ -73,13 +65,11 @@ class Until:
             self.turns = [self._table(turn) for turn in [None, *actions][left:]]
         return known.gap <= self.gap and not has_unplayed_pairs(live, end_of(live, found.environment))
 
-    def missed(self, learned: Callable[[], Learned]) -> float | None:
+    def missed(self, found: Learned) -> float | None:
         """The gap, if all steps were made and the policy is not known to be within it; else None."""
         if self.gap is None or not self.live.done:
             return None
-        found = learned()
-        known = found.interval()
-        unplayed = has_unplayed_pairs(self.live, end_of(self.live, found.environment))
+        unplayed, known = has_unplayed_pairs(self.live, end_of(self.live, found.environment)), found.interval()
         return self.gap if unplayed or known is None or known.gap > self.gap else None
 
     def plain(self) -> dict[str, Any]:

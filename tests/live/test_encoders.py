@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from ravi.live.encoders import encoder_from, encoder_of
 from ravi.live.grid import Grid
-from ravi.live.spaces import space_from, space_of
 from ravi.validation import InputError
 
 BOX = spaces.Box(np.array([-1, 0], np.float32), np.array([1, 10], np.float32))
@@ -37,7 +37,7 @@ SPACES = {
 @pytest.mark.parametrize("name", SPACES)
 def test_every_number_has_one_observation_of_the_space_and_comes_back(name):
     given, grid, size = SPACES[name]
-    space = space_of(given, grid)
+    space = encoder_of(given, grid)
     assert space.size == size
     for number in range(size):
         observation = space.observation(number)
@@ -49,7 +49,7 @@ def test_every_number_has_one_observation_of_the_space_and_comes_back(name):
 def test_every_sample_has_a_number(name):
     given, grid, size = SPACES[name]
     given.seed(3)
-    space = space_of(given, grid)
+    space = encoder_of(given, grid)
     seen = {space.number(given.sample()) for _ in range(400)}
     assert seen <= set(range(size))
     assert len(seen) > size // 2
@@ -58,8 +58,8 @@ def test_every_sample_has_a_number(name):
 @pytest.mark.parametrize("name", SPACES)
 def test_a_space_is_the_same_after_json(name):
     given, grid, size = SPACES[name]
-    space = space_of(given, grid)
-    again = space_from(json.loads(json.dumps(space.plain())))
+    space = encoder_of(given, grid)
+    again = encoder_from(json.loads(json.dumps(space.plain())))
     assert again.plain() == space.plain()
     for number in range(size):
         assert again.number(space.observation(number)) == number
@@ -67,16 +67,16 @@ def test_a_space_is_the_same_after_json(name):
 
 
 def test_the_last_part_counts_fastest():
-    assert space_of(spaces.MultiDiscrete([3, 4])).number(np.array([2, 1])) == 2 * 4 + 1
-    assert space_of(spaces.Tuple((spaces.Discrete(3), spaces.Discrete(4)))).number((2, 1)) == 2 * 4 + 1
-    assert space_of(spaces.Discrete(4, start=-2)).number(1) == 3
-    assert space_of(spaces.MultiBinary(3)).number(np.array([1, 0, 0], np.int8)) == 4
-    keyed = space_of(spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(4)}))
+    assert encoder_of(spaces.MultiDiscrete([3, 4])).number(np.array([2, 1])) == 2 * 4 + 1
+    assert encoder_of(spaces.Tuple((spaces.Discrete(3), spaces.Discrete(4)))).number((2, 1)) == 2 * 4 + 1
+    assert encoder_of(spaces.Discrete(4, start=-2)).number(1) == 3
+    assert encoder_of(spaces.MultiBinary(3)).number(np.array([1, 0, 0], np.int8)) == 4
+    keyed = encoder_of(spaces.Dict({"a": spaces.Discrete(3), "b": spaces.Discrete(4)}))
     assert keyed.number({"b": 1, "a": 2}) == 2 * 4 + 1  # by key, whatever the order in the observation
 
 
 def test_a_space_may_be_larger_than_any_machine_number():
-    space = space_of(spaces.MultiBinary(100))
+    space = encoder_of(spaces.MultiBinary(100))
     assert space.size == 2**100
     assert space.number(np.ones(100, np.int8)) == 2**100 - 1
     np.testing.assert_array_equal(space.observation(1), np.eye(1, 100, 99)[0])
@@ -84,7 +84,7 @@ def test_a_space_may_be_larger_than_any_machine_number():
 
 @pytest.mark.parametrize("observation", [3, np.int32(3), np.uint8(3), np.array(3), True + 2])
 def test_whole_numbers_of_any_type_are_observations(observation):
-    assert space_of(spaces.Discrete(4)).number(observation) == 3
+    assert encoder_of(spaces.Discrete(4)).number(observation) == 3
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_whole_numbers_of_any_type_are_observations(observation):
 def test_what_is_none_of_the_space_is_an_error_that_shows_it(name, observation):
     given, grid, _ = SPACES[name]
     with pytest.raises(InputError, match="is not among"):
-        space_of(given, grid).number(observation)
+        encoder_of(given, grid).number(observation)
 
 
 def test_a_cell_contains_its_lower_edge_and_the_last_its_upper_too():
@@ -145,11 +145,11 @@ def test_a_grid_says_what_is_wrong_with_it(arguments, message):
 
 def test_a_grid_must_fit_its_box():
     with pytest.raises(InputError, match=r"do not go together in a box of shape \(2,\)"):
-        space_of(BOX, Grid([0, 0, 0], 1, 2))
+        encoder_of(BOX, Grid([0, 0, 0], 1, 2))
     with pytest.raises(InputError, match="narrower than float32 can tell"):
-        space_of(spaces.Box(0, 2e6, (1,), np.float32), Grid(1e6, 1e6 + 1, 1000))
+        encoder_of(spaces.Box(0, 2e6, (1,), np.float32), Grid(1e6, 1e6 + 1, 1000))
     with pytest.raises(InputError, match="narrower than int16 can tell"):
-        space_of(spaces.Box(0, 11, (1,), np.int16), Grid(0, 12, 24))
+        encoder_of(spaces.Box(0, 11, (1,), np.int16), Grid(0, 12, 24))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_grid_must_fit_its_box():
 )
 def test_what_has_no_numbering_is_refused(space, grid, message):
     with pytest.raises(InputError, match=message):
-        space_of(space, grid)
+        encoder_of(space, grid)
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def test_what_has_no_numbering_is_refused(space, grid, message):
 )  # fmt: skip
 def test_a_description_of_no_space_is_an_error(plain):
     with pytest.raises(InputError, match="describes no space"):
-        space_from(plain)
+        encoder_from(plain)

@@ -1,4 +1,4 @@
-"""How far below the best is a policy, at most? By its advantages: V* and V^pi are of one and the same kernel.
+"""A bound on how far a policy is below the best, by its advantages: V* and V^pi are of one and the same kernel.
 
 P_hat are the frequencies, V_hat and Q_hat what pi is worth by them, M = (I - gamma P_hat_pi)^-1. What an estimate of a
 backup is wrong by, u(x, a) = <P - P_hat, r + gamma V^pi>(x, a), and u_pi = sum_b pi(b|.) u(., b), give all the rest:
@@ -8,9 +8,9 @@ backup is wrong by, u(x, a) = <P - P_hat, r + gamma V^pi>(x, a), and u_pi = sum_
     m_xa = gamma (P_hat(. | x, a) - P_hat_pi(. | x)) M
 
 so that what moves the values of all successors alike cancels in m. Over the laws that are plausible (`low` of
-`ravi.live.plausible`) u is bounded by the extremes of <P, r + gamma V_hat> and by how far e may be off, these by the
-bounds on u, again and again; advantages are bounded with the e of the u that is worst for each. V* - V^pi <= D for the
-D that falls from best - low by
+`ravi.live.confidence_sets`) u is bounded by the extremes of <P, r + gamma V_hat> and by how far e may be off, these by
+the bounds on u, again and again; advantages are bounded with the e of the u that is worst for each. V* - V^pi <= D for
+the D that falls from best - low by
 
     D(x) <- max_a max_P {Q^pi(x, a) - V^pi(x) + gamma <P, D>}
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.live.plausible import CLOSE, SWEEPS, Plausible, fixed_points, largest
+from ravi.live.confidence_sets import CLOSE, SWEEPS, Plausible, fixed_points, largest
 from ravi.optimism.kl_dual import CERTAIN
 
 DENSE = 1000  # states, up to which M is made

@@ -1,4 +1,4 @@
-"""The radii of the confidence sets of `ravi.live.plausible`: their formulas, for counts that the test keeps itself."""
+"""The radii of `ravi.live.confidence_sets` by their formulas, for counts that the test keeps itself."""
 
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live.plausible import plausible
+from ravi.live.confidence_sets import plausible
 
 X, A, DELTA = 3, 2, Fraction(1, 20)
 

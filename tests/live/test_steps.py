@@ -6,10 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ravi.live import learning
+from ravi.live.agent import Agent, thresholds
 from ravi.live.learning import Broken, learn
-from ravi.live.steps import thresholds
-from ravi.live.stretches import Stretch
 from ravi.random import uniform
 from ravi.runtime import archive
 from ravi.runtime.walk import draw
@@ -19,7 +17,14 @@ LEARNERS = [None, "uniform", "q-learning", "ravi-ucb", "psrl", "ravi-kl,support=
 
 
 def one_by_one(monkeypatch):
-    monkeypatch.setattr(learning, "Stretch", lambda live, stream, single: Stretch(live, stream, single=True))
+    def single(self, x, step, *, single=False):
+        a = self.act(x)
+        self.outside = True
+        answer = step(a)
+        self.outside = False
+        return x, a, *answer
+
+    monkeypatch.setattr(Agent, "play", single)
 
 
 def files_of(monkeypatch, tmp_path, play):

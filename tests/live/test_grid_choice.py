@@ -6,9 +6,9 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv, MountainCarEnv
 
 import ravi
-from ravi.live import warm_up
-from ravi.live.boxes import Smooth, State
+from ravi.live import grid_choice
 from ravi.live.learning import Broken
+from ravi.live.local_linear import LocalLinear, State
 from ravi.live.policies import evaluate
 from ravi.validation import InputError, StreamError
 
@@ -78,7 +78,7 @@ def learned(env, steps, **given):
 
 def test_a_point_finds_its_goal_in_a_plane_without_bounds():
     made = learned(Point(), 5000)
-    assert isinstance(made.agent.given, Smooth)
+    assert isinstance(made.agent.given, LocalLinear)
     assert made.plays == 5000
     assert made.agent.table.told.units == (-1, 0)
     steps = [each.steps for each in made.policy().play(Point(), episodes=30, limit=200)]
@@ -107,7 +107,7 @@ def test_a_car_of_another_name_gets_up_its_mountain():
 @pytest.mark.parametrize("seed", [0, 2])
 def test_few_cells_are_enough_where_the_policy_goes(seed, monkeypatch):
     """14 x 14 cells over all that is met hold a stick for some 40 steps or less; where their policy goes, for long."""
-    monkeypatch.setitem(warm_up.BINS, 2, 14)
+    monkeypatch.setitem(grid_choice.BINS, 2, 14)
     made = learned(Stick(), 1000, seed=seed)
     assert np.mean([each.steps for each in made.policy().play(Stick(), episodes=20, limit=200)]) >= 100
 
@@ -121,7 +121,7 @@ def test_the_edge_of_a_chosen_grid_is_no_wall():
     told = (before, np.ones_like(before), np.ones(81), np.zeros(81), np.arange(81) % 2, np.array(81))
     state = State(*(each[None] for each in told), np.zeros((1, 11, 2)))
     for high, unknown in ((np.inf, 0.0), (5.0, 1.0)):
-        smooth = Smooth(grid, (np.zeros(1), np.full(1, high)))
+        smooth = LocalLinear(grid, (np.zeros(1), np.full(1, high)))
         model = smooth.model(state, problem)
         assert model.rewards[9].tolist() == [0, 0]
         assert model.rewards[8] == pytest.approx(1)
@@ -182,7 +182,7 @@ def test_what_is_chosen_is_said_and_can_be_said():
     assert "400 steps of 400" in str(made)
     given = learned(Point(), 400, grid=ravi.Grid(-1, 2, [20, 20], "clip"), reward_range=(-1, 0))
     assert given.environment["observations"]["bins"] == [20, 20]
-    assert "20 x 20 cells" not in str(given)
+    assert "grid 20 x 20 cells (given); rewards from -1 to 0 (given)" in str(given)
     with pytest.raises(StreamError, match="the reward is -1, outside its range from 0 to 1"):
         learned(Point(), 400, reward_range=(0, 1))
 
@@ -198,7 +198,7 @@ def test_angles_and_constants_are_seen():
     turns, speed = rng.uniform(-np.pi, np.pi, (300, 2)), rng.normal(size=300)
     columns = [np.cos(turns[:, 0]), np.sin(turns[:, 0]), np.cos(turns[:, 1]), np.sin(turns[:, 1]), speed, 0 * speed + 7]
     space = gym.spaces.Box(-np.inf, np.inf, (6,), np.float32)
-    grid, (low, high) = warm_up._cells(space, np.stack(columns, -1))
+    grid, (low, high) = grid_choice._cells(space, np.stack(columns, -1))
     assert (grid.angles, grid.bins) == (2, [25, 25, 25, 1])
     assert grid.low[:2] == [-np.pi, -np.pi]
     assert low.tolist() == [-np.pi, -np.pi, -np.inf, -np.inf]
@@ -206,7 +206,7 @@ def test_angles_and_constants_are_seen():
 
 
 def test_a_grid_that_grows_keeps_its_steps_and_its_policy():
-    smooth = Smooth(ravi.Grid([0, 0], [1, 1], [10, 10], "clip"), (np.full(2, -np.inf), np.full(2, np.inf)))
+    smooth = LocalLinear(ravi.Grid([0, 0], [1, 1], [10, 10], "clip"), (np.full(2, -np.inf), np.full(2, np.inf)))
     made = learned(Point(), 300, grid=smooth.grid, reward_range=(-1, 0))
     state = made.agent.state
     state.policy[0, :-1] = np.eye(4)[np.arange(100) % 4]

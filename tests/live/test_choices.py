@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live import defaults
+from ravi.live import choices
 from ravi.live.environment import Environment
 from ravi.live.learning import Halted
 from ravi.live.policies import evaluate
@@ -33,7 +33,7 @@ def test_nothing_need_be_said(name, options, plays, most):
 def test_what_is_chosen():
     made = ravi.learn(Corridor(), steps=500, reward_range=(-1, 0))
     assert (made.agent.given, made.agent.rewards.scale) == ("psrl/pooled,end=5", 0.0)
-    assert made.agent.table.told.discount == defaults.DISCOUNT
+    assert made.agent.table.told.discount == choices.DISCOUNT
     assert (made.table() == made.table("planned")).all()
     named = ravi.learn(Corridor(), "uniform", 50, discount=0.9, reward_range=(-1, 0))
     assert named.agent.rewards.scale == 1.0
@@ -75,7 +75,7 @@ def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
 def test_a_range_of_losses_ends_at_0():
     made = ravi.learn(Corridor(), steps=100)
     assert made.agent.table.told.units == made.policy().units == (-1, 0)
-    assert "from -1 to 0: those observed, and 0" in str(made)
+    assert "rewards from -1 to 0 (those observed, and 0)" in str(made)
 
 
 class Duck:
@@ -199,8 +199,8 @@ def test_observations_that_are_not_listed_get_numbers_as_they_are_met(space, sho
 def test_observations_that_are_few_or_continuous_are_not_discovered():
     small, large = gym.spaces.MultiDiscrete([9] * 3), gym.spaces.Discrete(5000)
     image, mixed = gym.spaces.Box(0, 255, (99, 99), np.uint8), gym.spaces.Tuple((gym.spaces.Box(0, 1), INTEGERS))
-    assert not any(map(defaults.discovers, (small, large, image, mixed, gym.spaces.MultiBinary(9))))
-    assert defaults.discovers(gym.spaces.MultiBinary(2000))
+    assert not any(map(choices.discovers, (small, large, image, mixed, gym.spaces.MultiBinary(9))))
+    assert choices.discovers(gym.spaces.MultiBinary(2000))
 
 
 class Rare(Corridor):
@@ -239,18 +239,18 @@ def test_what_is_no_number_widens_no_range(reward):
 def test_ranges_and_grids_of_some_environments_are_known():
     for name in ("CartPole-v1", "MountainCar-v0", "Acrobot-v1", "Blackjack-v1"):
         assert ravi.learn(name, steps=300).plays == 300
-    assert defaults.grid(gym.make("FrozenLake-v1")) is None
-    assert defaults.reward_range(gym.make("FrozenLake-v1")) is None
-    assert defaults.reward_range(gym.make("CartPole-v1", sutton_barto_reward=True)) == (-1, 0)
+    assert choices.known_grid(gym.make("FrozenLake-v1")) is None
+    assert choices.known_range(gym.make("FrozenLake-v1")) is None
+    assert choices.known_range(gym.make("CartPole-v1", sutton_barto_reward=True)) == (-1, 0)
 
 
 def test_what_is_known_of_an_environment_is_not_of_one_that_a_wrapper_changes():
     """Rewards times 10 leave the range, and observations times 100 the grid."""
     car, wrappers = gym.make("MountainCar-v0"), gym.wrappers
-    assert defaults.grid(wrappers.RecordEpisodeStatistics(car)) is not None
+    assert choices.known_grid(wrappers.RecordEpisodeStatistics(car)) is not None
     large = wrappers.TransformObservation(car, lambda each: 100 * each, gym.spaces.Box(-120, 120, (2,)))
-    assert defaults.grid(large) is None
-    assert defaults.reward_range(large) is None
+    assert choices.known_grid(large) is None
+    assert choices.known_range(large) is None
     jack = wrappers.TransformReward(gym.make("Blackjack-v1"), lambda reward: 10 * reward)
     assert ravi.learn(jack, steps=200).agent.table.told.units == (-10, 10)
 
@@ -260,7 +260,7 @@ def test_what_was_earned_is_not_estimated_where_stretches_were_cut_short():
     made = ravi.learn(gym.wrappers.TimeLimit(gym.make("CliffWalking-v1", max_episode_steps=-1), 20), steps=2000)
     assert made.environment["truncations"] > 10
     assert made.earned is None
-    assert "the environment cut a stretch short" in str(made)
+    assert "the environment cut a stretch short" in dict(made.facts())["earned"]
     assert ravi.learn("CliffWalking-v1", steps=2000).earned is not None
 
 

@@ -1,4 +1,4 @@
-"""How is a Box learned, where nothing is said? By how it moves: local linear regression, and a plan on a grid.
+"""A Box is learned by how it moves: local linear regression, and a plan on a grid.
 
 A cell of a grid is no state: where a step leads depends on the place within it. So what is learned is the move s' - s
 of an observation s under an action, from the steps themselves: a linear function of s for all steps of the action, and
@@ -9,18 +9,18 @@ over the cells, whose optimum is near that of the Box where cells are small and 
 Where steps ended, in a coordinate, beyond all that went on, whatever lies there ends, by as few such sides as explain
 most ends; any other move ends if the step that arrived nearest did. A move beyond all that was ever met, in a
 coordinate, or out of a grid that was chosen, is not trusted: its pair stays where it is and earns the least
-(`Smooth.model`). To explore, that is left out, and a pair without a step within CLOSE widths of a cell leads to a state
-that always earns the most. A plan is the optimum of that MDP, made when steps have grown by GROWTH.
+(`LocalLinear.model`). To explore, that is left out, and a pair without a step within CLOSE widths of a cell leads to a
+state that always earns the most. A plan is the optimum of that MDP, made when steps have grown by GROWTH.
 
-A grid that was given stays. One that was chosen (`ravi.live.warm_up`) grows at resets to where steps left it, within
-the bounds of the space; where there is none only when the last plan leads to nothing unknown, or it would grow for
-ever. A step that leaves it where it may grow, or by more than half of it, is cut off: the environment begins anew, with
-the larger grid and a plan for it. Moves out of it, where it may grow, are unknown too, so that exploration finds the
-bounds; and it begins coarse: what counts as near is FAR of the grid where the space has bounds, and is halved whenever
-nothing is unknown any more. Unknown actions of a cell are played evenly. Moves are drawn back to the bounds of the
-space. Rewards are regressed of steps that went on; an end earns what the nearest one did, and lies no farther from one
-than a step goes. The last fifth of the steps is played to earn, which shows where the plan is mistaken. At last the
-grid moves to where its policy goes (`ravi.live.focus`).
+A grid that was given stays. One that was chosen (`ravi.live.grid_choice`) grows at resets to where steps left it,
+within the bounds of the space; where there is none only when the last plan leads to nothing unknown, or it would grow
+for ever. A step that leaves it where it may grow, or by more than half of it, is cut off: the environment begins anew,
+with the larger grid and a plan for it. Moves out of it, where it may grow, are unknown too, so that exploration finds
+the bounds; and it begins coarse: what counts as near is FAR of the grid where the space has bounds, and is halved
+whenever nothing is unknown any more. Unknown actions of a cell are played evenly. Moves are drawn back to the bounds of
+the space. Rewards are regressed of steps that went on; an end earns what the nearest one did, and lies no farther from
+one than a step goes. The last fifth of the steps is played to earn, which shows where the plan is mistaken. At last the
+grid moves to where its policy goes (`ravi.live.grid_choice`).
 
 What is assumed: moves are smooth in s, but for a few places, and nearly without chance, since only their mean is
 planned with; and cells are as wide as differences that matter. No guarantee speaks of the Box.
@@ -40,7 +40,6 @@ from scipy.spatial import cKDTree
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
 from ravi.live.grid import Grid
 from ravi.live.rewards import Range
-from ravi.live.warm_up import STEPS, around
 from ravi.runtime.ranges import Policy, Whole
 
 FIRST = 200  # steps of uniform actions, before there is a plan
@@ -54,6 +53,9 @@ SETTLED = 0.01  # of the discounted time: what a plan may spend in the unknown w
 AT_LAST = (0.8, 0.85, 0.9, 0.95)  # parts of the steps at which plans are made to earn, of a grid that was chosen
 EDGE = 1e-6  # of a width: what is beyond by less is not
 ROOM = 2**21  # successors of an action, at most
+WARM_UP = 500  # steps, of a grid that is chosen, and at most a quarter of all
+MARGIN = 0.25  # of what was met, on either side
+SAMPLE = 4096  # points that are looked at
 
 
 class State(NamedTuple):
@@ -73,7 +75,7 @@ class State(NamedTuple):
         self.earned[0, :many] = self.earned[0, :many] * scale + shift
 
 
-class Told(NamedTuple):
+class Observed(NamedTuple):
     """The steps that were observed."""
 
     before: Floats  # (m, d)
@@ -83,12 +85,12 @@ class Told(NamedTuple):
     action: Ints  # (m,)
 
 
-def told(s: State) -> Told:
+def observed_steps(s: State) -> Observed:
     many = min(int(s.seen[0]), s.action.shape[1])
-    return Told(*(each[0, :many] for each in s[:5]))
+    return Observed(*(each[0, :many] for each in s[:5]))
 
 
-class Smooth:
+class LocalLinear:
     """Builds the learner of the cells of a grid; one more state, the last, is the end."""
 
     def __init__(self, grid: Grid, bounds: tuple[Floats, Floats] | None = None) -> None:
@@ -115,7 +117,7 @@ class Smooth:
         return grid.size * 2 ** len(grid.bins) <= ROOM
 
     def __call__(self, problem: Problem, steps: int) -> Learner:
-        d, M = len(self.bins), min(steps + (STEPS if self.bounds is not None else 0), MOST)
+        d, M = len(self.bins), min(steps + (WARM_UP if self.bounds is not None else 0), MOST)
         X, A = problem.rewards.shape
 
         def init(keys: Array) -> State:
@@ -180,7 +182,7 @@ class Smooth:
 
     def reach(self, s: State) -> Ints | None:
         """A grid that was chosen grows to where steps since the last plan left it; see `relaid`."""
-        before, move = (each[self.planned :] for each in told(s)[:2])
+        before, move = (each[self.planned :] for each in observed_steps(s)[:2])
         if self.bounds is None or len(before) < 2:
             return None
         at = self.low + (before + move) * self.width
@@ -221,7 +223,7 @@ class Smooth:
     def model(self, s: State, problem: Problem, *, hope: bool = False) -> MDP:
         """The MDP over the cells and the end. hope: and a best state, the last, to which unknown pairs lead."""
         X, A, d = self.grid.size, problem.actions, len(self.bins)
-        before, move, earned, ended, action = told(s)
+        before, move, earned, ended, action = observed_steps(s)
         many = len(action)
         targets, rewards, known = np.tile(self.centres[:, None], (1, A, 1)), np.zeros((X, A)), np.zeros((X, A), bool)
         for a in range(A):
@@ -368,3 +370,15 @@ class Smooth:
         radius = self.bins / (2 * np.pi)
         circles = [f(at / radius)[..., self.turns] * radius[self.turns] for f in (np.cos, np.sin)]
         return np.concatenate([*circles, at[..., ~self.turns]], -1)
+
+
+def middle(at: Floats) -> tuple[Floats, Floats]:
+    """Between which ends 98 % of points (n, d) lie, by coordinate."""
+    first, last = np.quantile(at[:: 1 + len(at) // SAMPLE], [0.01, 0.99], axis=0)
+    return first, last
+
+
+def around(first: Floats, last: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """A box with a margin about these ends, within `low` and `high`."""
+    more = np.where(last > first, MARGIN * (last - first), np.maximum(1.0, np.abs(first)))
+    return np.maximum(first - more, low), np.minimum(last + more, high)

@@ -22,8 +22,7 @@ from ravi.runtime.ranges import Age, Count, Facts, Flag, Number, Past, Policy, P
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.live.agent import Agent
-    from ravi.live.epochs import Builder
+    from ravi.live.agent import Agent, Builder
 
 BUFFER = 1024  # plays that wait to be added, at most
 EARNED = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live import boxes
-from ravi.live.boxes import Smooth
+from ravi.live import local_linear
+from ravi.live.encoders import encoder_from
 from ravi.live.grid import Grid
 from ravi.live.learning import Broken
+from ravi.live.local_linear import LocalLinear
 from ravi.live.policies import evaluate
-from ravi.live.spaces import space_from
 from ravi.validation import InputError
 
 PI = np.pi
@@ -49,7 +49,7 @@ def learned(steps=800, env=None, **given):
 def test_few_plays_of_a_sledge_are_enough():
     """0.01 (1 + ... + 10) > 0.5: no policy needs fewer than ten steps."""
     made = learned()
-    assert isinstance(made.agent.given, Smooth)
+    assert isinstance(made.agent.given, LocalLinear)
     assert made.agent.learner.name == "smooth"
     assert [each.steps for each in made.policy().play(Slide(), episodes=3, limit=50)] == [10, 10, 10]
 
@@ -69,7 +69,7 @@ def test_a_car_gets_up_its_mountain():
 
 def test_moves_are_regressed():
     """Of a world that is linear in its coordinates, every centre is known, exactly but for the ridge."""
-    smooth, rng = Smooth(SLIDE), np.random.default_rng(0)
+    smooth, rng = LocalLinear(SLIDE), np.random.default_rng(0)
     slopes = rng.normal(size=(2, 3))
     before = rng.uniform(0, 10, (200, 2))
     found, near = smooth._regressed(before, before @ slopes + 1)
@@ -78,7 +78,7 @@ def test_moves_are_regressed():
 
 
 def test_values_are_interpolated():
-    smooth = Smooth(Grid([-PI, 0], [PI, 1], [6, 4], angles=1))
+    smooth = LocalLinear(Grid([-PI, 0], [PI, 1], [6, 4], angles=1))
     cells, weights = smooth._between(np.array([[[5.75, 1.0]]]))  # between the last and the first angle
     places = np.stack(np.unravel_index(cells, (6, 4)), -1)[0, 0].tolist()
     assert places == [[0, 0], [0, 1], [5, 0], [5, 1]]
@@ -90,8 +90,8 @@ def test_ends_are_sides_where_that_explains_them():
     arrived = np.array([[0.2, 0.1], [0.9, 0.2], [1.2, 0.15], [0.5, 0.5], [0.5, 0.9]])
     ended = np.array([False, False, True, True, False])
     asked = np.array([[1.1, 0.9], [0.5, 0.52], [0.2, 0.2], [0.9, 0.25]])
-    assert Smooth(SLIDE)._ends(arrived, ended, asked).tolist() == [True, True, False, False]
-    assert not Smooth(SLIDE)._ends(arrived, ended & False, asked).any()
+    assert LocalLinear(SLIDE)._ends(arrived, ended, asked).tolist() == [True, True, False, False]
+    assert not LocalLinear(SLIDE)._ends(arrived, ended & False, asked).any()
 
 
 def test_a_checkpoint_goes_on(tmp_path):
@@ -108,7 +108,7 @@ def test_a_checkpoint_goes_on(tmp_path):
 
 
 def test_plays_that_are_remembered_are_the_last(monkeypatch):
-    monkeypatch.setattr(boxes, "MOST", 300)
+    monkeypatch.setattr(local_linear, "MOST", 300)
     made = learned(600)
     assert made.agent.state.before.shape == (1, 300, 2)
     assert made.agent.state.seen[0] > 300
@@ -124,7 +124,7 @@ def test_no_interval_speaks_of_a_cell():
 def test_other_choices_are_as_before():
     assert learned(50, termination="restart").agent.given == "psrl/pooled"
     huge = Grid([0, -0.1], [1, 0.1], [1000, 1000], "clip")
-    assert not Smooth.fits(huge)
+    assert not LocalLinear.fits(huge)
 
 
 def test_angles_are_cut_for_their_cosines_and_sines():
@@ -133,7 +133,7 @@ def test_angles_are_cut_for_their_cosines_and_sines():
     for number in range(grid.size):
         assert grid.number(grid.observation(number)) == number
     assert grid.coordinates([0, -1, 2]) == [-PI / 2, 2]
-    assert space_from(grid.plain()).plain() == grid.plain()
+    assert encoder_from(grid.plain()).plain() == grid.plain()
     assert "angles" not in SLIDE.plain()  # as files had it
     with pytest.raises(InputError, match="from low = -pi to high = pi"):
         Grid([0, -8], [PI, 8], [8, 4], angles=1)

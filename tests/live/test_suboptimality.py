@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live import gaps
+from ravi.live import suboptimality
+from ravi.live.confidence_sets import fixed_points, plausible
 from ravi.live.intervals import bounds
-from ravi.live.plausible import fixed_points, plausible
 from tests.live.test_intervals import DELTA, world_of
 
 
@@ -105,7 +105,7 @@ def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
         rng, of = np.random.default_rng(seed), known(seed, assume, scale=[1.0, 0.1][seed % 2], coins=seed % 4 < 2)
         for policy in policies(rng):
             low = fixed_points(of, of.low[0], policy, -1.0)
-            found, by = bounds(of, policy).by, gaps.advantages(of, policy, low)
+            found, by = bounds(of, policy).by, suboptimality.advantages(of, policy, low)
             for kernel in plausible_kernels(of, policy, rng):
                 (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
                 assert (best - V <= found.D + 1e-9).all()
@@ -131,7 +131,7 @@ def test_advantages_make_the_gap_smaller(monkeypatch):
     sets = [known(seed, steps=2000) for seed in range(12)]
     policies = [Kernel(of, of.low[0].weight / of.low[0].weight.sum(-1, keepdims=True)).best() for of in sets]
     found = [bounds(of, policy).gap for of, policy in zip(sets, policies, strict=True)]
-    monkeypatch.setattr(gaps, "DENSE", 0)
+    monkeypatch.setattr(suboptimality, "DENSE", 0)
     without = [bounds(of, policy).gap for of, policy in zip(sets, policies, strict=True)]
     assert (np.array(found) <= np.array(without) + 1e-9).all()
     assert np.median(found) < 2 / 3 * np.median(without)
@@ -163,7 +163,7 @@ def test_what_both_actions_lead_to_is_no_reason_to_doubt_which_is_better(monkeyp
     of, policy = plausible(wells(200), DELTA, "seen"), np.array([[1.0, 0.0], [0.5, 0.5]])
     doubt = bounds(of, policy).by
     assert doubt.rivals[0] == 0
-    monkeypatch.setattr(gaps, "DENSE", 0)
+    monkeypatch.setattr(suboptimality, "DENSE", 0)
     without = bounds(of, policy).by
     assert without.rivals[0] == 1
     assert (doubt.D < without.D).all()
@@ -180,4 +180,4 @@ def test_plays_go_where_the_gap_comes_from():
     policy = np.array([[1.0, 0.0, 0.0]])
     found = bounds(of, policy).by
     for plays, action in (([10, 20, 1], 0), ([20, 10, 1], 1)):
-        assert gaps.exploring(of, policy, found, np.array([plays])) == action
+        assert suboptimality.exploring(of, policy, found, np.array([plays])) == action
