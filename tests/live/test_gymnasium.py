@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 import ravi
 from ravi import InputError
 from ravi.core import MDP
-from ravi.mdps import to_gymnasium
+from ravi.mdps import environments
 from ravi.mdps.environments import opened, options_of
 from ravi.mdps.from_gymnasium import TimeLimitDropped, make, mdp
 from tests.helpers import dense
@@ -449,7 +449,7 @@ def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
     for use in (lambda: mdp("FrozenLake-v1", 0.9), lambda: ravi.mdp("gymnasium/FrozenLake-v1")):
         with pytest.raises(InputError, match=r"environments need Gymnasium: pip install 'ravi\[gymnasium\]'"):
             use()
-    to_gymnasium._environment.cache_clear()
+    environments._environment.cache_clear()
     with pytest.raises(InputError, match="environments need Gymnasium"):
         make(ravi.mdp("riverswim/3"))
 

@@ -581,8 +581,8 @@ def test_a_suite_without_modules_of_its_own_does_not_depend_on_its_folder(tmp_pa
 def test_a_worker_can_import_what_the_suite_names(beside):
     folder, name = beside
     made = specify(put(folder, BESIDE.format(mdps='"trap"', learners=f'"{name}:mine"')))
-    code = "import sys; from ravi import ids; from ravi.runtime.foreign import importable; "
-    code += "importable(sys.argv[1]); print(ids.canonical(sys.argv[2]))"
+    code = "import sys; from ravi import ids; "
+    code += "ids.allow_imports(sys.argv[1]); print(ids.canonical(sys.argv[2]))"
     words = [sys.executable, "-c", code, made.folder, made.sections[0].learners[f"{name}:mine"]]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == f"{name}:mine"
 
