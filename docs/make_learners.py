@@ -115,6 +115,13 @@ FAMILIES = {
         "Policies that do not learn.",
         "you need the two ends of the scale, the uniform policy and the optimum",
     ),
+    "wrappers": Family(
+        "Wrappers",
+        "From the id NAME of any learner, the id of one that does not know the rewards, or T: `psrl/unknown-rewards`, "
+        "`ucrl2/doubling,scale=0.1`. Both kinds of options are given to it. Learners with a page of their own for such "
+        "an id have a form of their own; one that a wrapper cannot take is refused by name.",
+        "your problem has unknown rewards, or you cannot say how many steps there will be",
+    ),
 }
 
 
@@ -146,7 +153,7 @@ def _family(family: str, some: list[Card]) -> str:
 
 def _anchors(some: list[Card]) -> list[str]:
     """The anchors of the headings of a page, numbered as GitHub does where two are the same."""
-    slugs = [re.sub(r"[^\w-]", "", card.id) for card in some]
+    slugs = [re.sub(r"[^\w-]", "", card.id.lower()) for card in some]
     return [f"{slug}-{n}" if (n := slugs[:place].count(slug)) else slug for place, slug in enumerate(slugs)]
 
 

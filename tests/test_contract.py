@@ -3,7 +3,7 @@
 import pytest
 
 from ravi.testing import MDPS, check
-from tests.support.learners import LEARNERS
+from tests.support.learners import LEARNERS, WRAPPED
 
 
 @pytest.mark.parametrize("mdp", MDPS)
@@ -11,6 +11,11 @@ from tests.support.learners import LEARNERS
 def test_every_learner_keeps_every_claim(learner, mdp):
     fewer = mdp.replace("ensemble/3,12", "ensemble/3,8")  # fopo compares A^X policies in every plan
     check(learner, [fewer if learner.startswith("fopo") else mdp])
+
+
+@pytest.mark.parametrize("learner", WRAPPED)
+def test_every_learner_in_a_wrapper_keeps_every_claim(learner):
+    check(learner, MDPS[:1])
 
 
 FOR_LINEAR_MDPS = {

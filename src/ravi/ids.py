@@ -20,13 +20,14 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Learner, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
+from ravi.learners import WRAPPERS as WRAPPERS
 from ravi.learners import Known
 from ravi.validation import InputError
 
@@ -234,17 +235,17 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
 
 def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
     """`learner` of an id, which is read once, for any number of problems."""
-    name, known, builder, args, kwargs = _built_by(text)
+    named, builder, args, kwargs = _built_by(text)
     takes(text, builder, None, None, *args, **kwargs)
 
     def make(mdp: MDP | Problem, steps: int) -> Learner:
         a_problem(mdp, "mdp")
-        if known is not None and known.oracle and not isinstance(mdp, MDP):
+        if named.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
-        told = mdp if (known is not None and known.oracle) or not isinstance(mdp, MDP) else mdp.problem
+        told = mdp.problem if isinstance(mdp, MDP) and not named.oracle else mdp
         made = builder(told, steps, *args, **kwargs)
         if not isinstance(made, Learner):
-            raise InputError(f"{text}: {name} gave {type(made).__name__}, not a Learner")
+            raise InputError(f"{text}: {named.name} gave {type(made).__name__}, not a Learner")
         return made
 
     return make
@@ -270,11 +271,11 @@ def given_options(text: str) -> dict[str, Any]:
 
 def source_of(text: str) -> str:
     """A hash of the file of a learner that is not this library's own; nothing for one that is."""
-    name, _, known = _learner(text)
-    if known is not None:
+    named = learner_named(text)
+    if named.known is not None:
         return ""
-    foreign_function(text, name, Learner)
-    file = getattr(sys.modules[name.split(":")[0]], "__file__", None)
+    foreign_function(text, named.base, Learner)
+    file = getattr(sys.modules[named.base.split(":")[0]], "__file__", None)
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file is not None else ""
 
 
@@ -334,7 +335,7 @@ def _is_named(text: str) -> bool:
     return name_of(text, MDPS) is not None or foreign_name(text) is not None
 
 
-def builder_of(known: Known) -> Callable[..., Any]:
+def builder_of(known: Known) -> Any:
     return getattr(importlib.import_module(known.module), known.function)
 
 
@@ -343,27 +344,74 @@ def options_of(builder: Callable[..., Any], skip: int = 0) -> dict[str, Any]:
     return {name: p.default for name, (p, _) in parameters_of(builder, skip).items()}
 
 
-def _learner(text: str) -> tuple[str, list[str], Known | None]:
-    """The name, the arguments after it, and the entry of the table; None for a learner of one's own."""
+class Named(NamedTuple):
+    """A learner's id."""
+
+    base: str  # the learner that is wrapped, or the learner itself
+    wrappers: tuple[str, ...]
+    given: list[str]  # the arguments after the name
+
+    @property
+    def name(self) -> str:
+        return "/".join([self.base, *self.wrappers])
+
+    @property
+    def known(self) -> Known | None:
+        """The entry of the table; None for a learner of one's own."""
+        return LEARNERS.get(self.base)
+
+    @property
+    def oracle(self) -> bool:
+        """Whether it is given the MDP itself."""
+        return self.known is not None and self.known.oracle
+
+    def builder(self) -> Callable[..., Any]:
+        known = self.known
+        if known is None:
+            found = foreign_function(self.name, self.base, Learner)
+        elif known.oracle and self.wrappers:
+            raise InputError(f"there is no {self.name}: {self.base} is given the MDP itself, its rewards with it")
+        else:
+            found = builder_of(known)
+        for name in self.wrappers:
+            if self.name.split("/").count(name) > 1:
+                raise InputError(f"there is no {self.name}: it would have {name} twice")
+            found = builder_of(WRAPPERS[name])(found)
+        return found
+
+
+def learner_named(text: str) -> Named:
+    """What the id of a learner says: `NAME/WRAPPER,key=value`."""
     validation.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
-    if name_of(text, LEARNERS) is None and foreign_name(text) is None:
+    base = name_of(text, LEARNERS) or foreign_name(text)
+    if base is None:
         raise unknown("learner", text, LEARNERS, " One of your own is package.module:function.")
-    name, given = split(text, LEARNERS)
-    return name, given, LEARNERS.get(name)
+    rest, wrappers = text[len(base) :], list[str]()
+    while rest.startswith("/") and (found := name_of(rest[1:], WRAPPERS)) is not None:
+        wrappers.append(found)
+        rest = rest[1 + len(found) :]
+    return Named(base, tuple(wrappers), rest[1:].split(",") if rest else [])
 
 
-def _built_by(text: str) -> tuple[str, Known | None, Callable[..., Any], list[Any], dict[str, Any]]:
-    """The name of a learner, its entry of the table, its builder, and the arguments that the id gives that."""
-    name, given, known = _learner(text)
-    builder = builder_of(known) if known is not None else foreign_function(text, name, Learner)
-    return name, known, builder, *arguments(text, given, builder, skip=2)
+def learner_names() -> list[str]:
+    """The names of the table, and those with one wrapper."""
+    open_ones = [name for name, known in LEARNERS.items() if not known.oracle]
+    wrapped = [f"{name}/{one}" for name in open_ones for one in WRAPPERS if one not in name.split("/")]
+    return list(dict.fromkeys([*LEARNERS, *wrapped]))
+
+
+def _built_by(text: str) -> tuple[Named, Callable[..., Any], list[Any], dict[str, Any]]:
+    """What an id of a learner says, its builder, and the arguments that the id gives that."""
+    named = learner_named(text)
+    builder = named.builder()
+    return named, builder, *arguments(text, named.given, builder, skip=2)
 
 
 def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The name of a learner, its options with their defaults, and those that the id gives."""
-    name, _, builder, args, kwargs = _built_by(text)
+    named, builder, args, kwargs = _built_by(text)
     options = options_of(builder, skip=2)
-    return name, options, dict(zip(options, args, strict=False)) | kwargs
+    return named.name, options, dict(zip(options, args, strict=False)) | kwargs
 
 
 # Arguments in the text of an id: after the name, and a slash or a comma, values in their order, and `key=value`. What a

@@ -169,6 +169,8 @@ def test_a_shell_that_asks_is_answered(words, wanted):
 
 def test_every_id_is_offered_and_what_is_unknown_has_no_options():
     assert completion.learners("") == list(ids.LEARNERS)
+    assert completion.learners("psrl/un") == ["psrl/unknown-rewards"]
+    assert completion.learners("ucrl2/doubling,fi") == ["ucrl2/doubling,first="]
     assert {"riverswim", "large/grid"} <= set(completion.mdps(""))
     assert completion.suites("") == list(SUITES)
     assert completion.learners("nothing,s") == []

@@ -124,12 +124,13 @@ def test_the_page_of_the_command_is_the_one_that_the_code_makes():
 
 
 def test_every_learner_is_on_the_page_of_its_family():
-    from ravi.ids import LEARNERS
+    from ravi.ids import LEARNERS, WRAPPERS
 
     chooser, *families = script("make_learners").pages().values()
     headings = [name for text in families for name in re.findall(r"^## (\S+)$", text, flags=re.MULTILINE)]
-    assert sorted(headings) == sorted(LEARNERS)
-    assert all(chooser.count(f"[{name}](") == 2 for name in LEARNERS)
+    wanted = [*LEARNERS, *(f"NAME/{name}" for name in WRAPPERS)]
+    assert sorted(headings) == sorted(wanted)
+    assert all(chooser.count(f"[{name}](") == 2 for name in wanted)
 
 
 def test_every_learner_of_others_has_its_row_of_what_it_was_compared_with():

@@ -69,3 +69,18 @@ OPTIONS = {
 LEARNERS = [
     f"{name}{',' + option if option else ''}" for name in ids.LEARNERS for option in ["", *OPTIONS.get(name, [])]
 ]
+
+REFUSED = {  # by a wrapper, each with a word of why
+    "unknown-rewards": dict.fromkeys(["ravi-ucb/known", "optimum"], "the MDP itself"),
+    "doubling": dict.fromkeys(["ravi-ucb/known", "optimum"], "the MDP itself")
+    | dict.fromkeys(
+        ["ravi-kl", "ravi-kl/mixture", "ravi-kl/unknown-rewards", "psrl", "psrl/mixture", "psrl/pooled", "rlsvi",
+         "certainty-equivalent", "q-learning", "uniform"],
+        "does not depend on T",
+    )
+    | {"olsvi-fh": "shapes of its arrays"},
+}  # fmt: skip
+WRAPPED = [
+    name for name in ids.learner_names() if name not in ids.LEARNERS
+    and name.rpartition("/")[0] not in REFUSED[name.rpartition("/")[2]]
+]  # fmt: skip

@@ -84,6 +84,8 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
         return [(f"% {own} has no paper: {said}\n", "")]
     try:
         head = ids.canonical(learner).split(",")[0]
+        wrapped = ids.learner_named(head)
+        head = wrapped.name if works(wrapped.name) else wrapped.base  # of a learner that is wrapped, its own papers
     except InputError as error:
         raise InputError(f"{error} A folder of results may be named as well.") from None
     known = works(head)

@@ -6,7 +6,7 @@ Files are the shell's own business: where nothing fits, it offers them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -51,7 +51,8 @@ def learners(incomplete: str) -> list[str]:
     """Ids of learners."""
     from ravi import ids
 
-    return _fitting(incomplete, ids.LEARNERS, lambda name: ids.builder_of(ids.LEARNERS[name]), skip=2)
+    names = ids.learner_names() if "/" in incomplete else list(ids.LEARNERS)
+    return _fitting(incomplete, names, lambda name: ids.learner_named(name).builder(), skip=2)
 
 
 def suites(incomplete: str) -> list[str]:
@@ -61,7 +62,7 @@ def suites(incomplete: str) -> list[str]:
     return [name for name in SUITES if name.startswith(incomplete)]
 
 
-def _fitting(incomplete: str, known: Mapping[str, Any], builder: Callable[[str], Any], skip: int = 0) -> list[str]:
+def _fitting(incomplete: str, known: Iterable[str], builder: Callable[[str], Any], skip: int = 0) -> list[str]:
     """Names that begin so; behind a comma, options of the name that are not given yet."""
     from ravi import ids
 

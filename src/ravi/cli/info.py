@@ -44,6 +44,10 @@ def list_(
         name: {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known), skip=2))}
         for name, known in ids.LEARNERS.items()
     }
+    learners |= {
+        f"NAME/{name}": {"summary": known.summary, "options": shown(ids.options_of(ids.builder_of(known).wrap, skip=3))}
+        for name, known in ids.WRAPPERS.items()
+    }
     tables = {"mdps": mdps, "worlds": worlds, "learners": learners}
     if kind:
         tables = {kind.name: tables[kind.name]}

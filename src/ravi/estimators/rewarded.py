@@ -56,9 +56,14 @@ def earn(D: Rewarded, rewards: Array, kind: str, path: Path) -> None:
 def _earn(plays, total, key, rewards, random, state, action, length, first):  # type: ignore[no-untyped-def]
     for i in range(state.shape[0]):
         for l in range(length[i]):
-            x, a = state[i, l], action[i, l]
-            reward = rewards[x, a]
-            if random:
-                reward = 1.0 if uniform(key[i], first[i] + l, REWARD) < reward else 0.0
-            plays[i, x, a] += 1
-            total[i, x, a] += reward
+            earn_step(plays, total, key, rewards, random, i, first[i] + l, state[i, l], action[i, l])
+
+
+@compiled
+def earn_step(plays, total, key, rewards, random, i, t, x, a):  # type: ignore[no-untyped-def]
+    """Count what seed i earned at step t, by action a in state x."""
+    reward = rewards[x, a]
+    if random:
+        reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
+    plays[i, x, a] += 1
+    total[i, x, a] += reward

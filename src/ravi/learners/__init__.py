@@ -204,6 +204,12 @@ LEARNERS = {
     ),
 }
 
+# From the id of any learner NAME, NAME/WRAPPER; those above have a form of their own.
+WRAPPERS = {
+    "unknown-rewards": _here("wrappers:unknown_rewards", "runs the learner on estimates of the rewards"),
+    "doubling": _here("wrappers:doubling", "restarts the learner in phases of doubling length, when T is unknown"),
+}
+
 
 def knows_the_kernel(text: str) -> bool:
     """Whether the learner of an id is given the MDP itself, and so is no rival of those that must learn its kernel."""

@@ -11,7 +11,7 @@ import re
 import sys
 from typing import NamedTuple
 
-from ravi.ids import LEARNERS, builder_of, options_of
+from ravi.ids import LEARNERS, WRAPPERS, builder_of, options_of
 
 LABELS = ("Paper", "Setting", "Guarantee", "Composition", "Constants", "Cost", "Trust", "Deviations")
 TAGS = ("CHECKED", "MEM-H", "MEM-M", "MEM-L", "RECON", "DERIVED")
@@ -35,8 +35,8 @@ def labelled(text: str) -> dict[str, str]:
 
 
 def cards() -> list[Card]:
-    """One card per learner that has an id."""
-    return [card_of(name) for name in LEARNERS]
+    """One card per learner that has an id, and per wrapper."""
+    return [*map(card_of, LEARNERS), *map(wrapper_card, WRAPPERS)]
 
 
 def card_of(name: str) -> Card:
@@ -44,3 +44,11 @@ def card_of(name: str) -> Card:
     builder = builder_of(known)
     facts = labelled(inspect.getdoc(sys.modules[known.module]) or "") | labelled(inspect.getdoc(builder) or "")
     return Card(name, known.summary, known.module, options_of(builder, skip=2), facts)
+
+
+def wrapper_card(name: str) -> Card:
+    known = WRAPPERS[name]
+    wrap = builder_of(known).wrap
+    return Card(
+        f"NAME/{name}", known.summary, known.module, options_of(wrap, skip=3), labelled(inspect.getdoc(wrap) or "")
+    )

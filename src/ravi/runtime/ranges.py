@@ -122,16 +122,17 @@ def check(held: Any, begun: Any, facts: Facts, name: str = "") -> None:
     ----------
     held : the tree
     begun : the same tree of a run that begins
-    facts : what ranges depend on
+    facts : what ranges depend on; a tuple may say what those of the tuples in it do (`facts_within`)
     name : where the tree is, for the error
     """
+    within = held.facts_within(facts) if hasattr(held, "facts_within") else facts
     labels = held._fields if hasattr(held, "_fields") else tuple(str(i) for i in range(len(held)))
     kind: Any = type(held)
     declared = _declared(kind)
     for label, part, start in zip(labels, held, begun, strict=True):
         where = f"{name}.{label}" if name else label
         if isinstance(part, tuple):
-            check(part, start, facts, where)
+            check(part, start, within, where)
         else:
             for rule in declared.get(label, ()):
                 check_array(rule, part, facts, where, start, held)
