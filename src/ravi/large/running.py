@@ -249,7 +249,7 @@ def output_index(key: Any, T: int) -> int:
 
 
 def _same(world: World, memory: Memory, answers: Any) -> None:
-    """Is this the world of the states that were met?"""
+    """Check that the world is the one whose states were met."""
     met = memory.ids[: memory.used[SLOTS]]
     wrong = np.argwhere(rewards_of(world, met) != memory.rewards[: len(met)])
     if len(wrong):

@@ -120,10 +120,14 @@ def check(held: Any, begun: Any, facts: Facts, name: str = "") -> None:
 
     Parameters
     ----------
-    held : the tree
-    begun : the same tree of a run that begins
-    facts : what ranges depend on
-    name : where the tree is, for the error
+    held
+        The tree.
+    begun
+        The same tree of a run that begins.
+    facts
+        What ranges depend on.
+    name
+        Where the tree is, for the error.
     """
     labels = held._fields if hasattr(held, "_fields") else tuple(str(i) for i in range(len(held)))
     kind: Any = type(held)
