@@ -1,10 +1,11 @@
-"""Every public name says what it takes, what it gives and shows it: its docstring has an example that is run here.
+"""The docstrings of public names: parameters, returns, attributes, and an example that is run here.
 
 Methods and properties of public classes have docstrings too; those that take arguments name each.
 """
 
 import doctest
 import inspect
+import re
 
 import pytest
 
@@ -39,11 +40,15 @@ def test_a_public_method_is_told(name):
 def test_a_public_name_is_told_and_shown(name):
     thing = getattr(ravi, name)
     text = inspect.getdoc(thing) or ""
-    wanted = ["Examples\n--------"] + ["Parameters\n----------", "Returns\n-------"] * inspect.isfunction(thing)
-    assert [part for part in wanted if part not in text] == []
-    told = text.partition("Parameters\n")[2].partition("Returns\n")[0]
+    sections = dict(zip(*[iter(re.split(r"^(\w+)\n---+\n", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    assert "Examples" in sections
     if inspect.isfunction(thing):
-        assert [one for one in inspect.signature(thing).parameters if one not in told] == []
+        assert "Returns" in sections
+        assert [one for one in inspect.signature(thing).parameters if one not in sections["Parameters"]] == []
+    elif not issubclass(thing, Exception):
+        fields = inspect.get_annotations(thing) or getattr(thing, "__slots__", ())
+        entries = re.findall(r"^\w.*$", sections["Attributes"], flags=re.MULTILINE)
+        assert [one for one in fields if one not in ", ".join(entries).split(", ")] == []
 
 
 SHOWN = [name for name, given in MEMBERS.items() if ">>>" in (given.__doc__ or "")]

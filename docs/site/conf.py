@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +43,7 @@ autosummary_generate = False
 ARRAY = re.compile(
     r"~?(?:numpy\.)?ndarray\[tuple\[~?(?:typing\.)?Any, \.\.\.\], ~?(?:numpy\.)?dtype\[~?(?:numpy\.)?(\w+)\]\]"
 )
-SECTION = re.compile(r"^(Parameters|Returns|Examples)\n-+\n", re.MULTILINE)
+SECTION = re.compile(r"^(Parameters|Attributes|Returns|Examples)\n-+\n", re.MULTILINE)
 
 
 def marked(text: str) -> str:
@@ -81,7 +80,7 @@ def entries(text: str) -> list[tuple[str, str]]:
 
 
 def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings in the house's NumPy style; of a class, its fields too, by the comments beside them."""
+    """Docstrings in the house's NumPy style."""
     text = "\n".join(lines)
     opening, *sections = SECTION.split(text)
     lines[:] = prose(opening)
@@ -91,16 +90,15 @@ def told(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[s
                 names, _, rest = head.partition(" : ")
                 said = marked(f"{rest} {more}".strip())
                 lines += [f":param {one.strip(' *')}: {said}" for one in names.split(",")]
+        elif kind == "Attributes":
+            listed = [f"* **{names}**: {marked(said)}" for names, said in entries(body)]
+            lines += [".. rubric:: Attributes", "", *listed]
         elif kind == "Returns":
             given = [f"{marked(head)}: {marked(more)}" if more else marked(head) for head, more in entries(body)]
             lines.append(":returns: " + "; ".join(given))
         else:
             lines += [".. rubric:: Examples", "", *prose(body)]
         lines.append("")
-    if what == "class":
-        fields = re.findall(r"^    (\w+): .*?  # (?!fmt)(.*)$", inspect.getsource(thing), re.MULTILINE)
-        listed = [f"* **{field}**: {marked(' '.join(said.split()))}" for field, said in fields]
-        lines += [".. rubric:: Fields", "", *listed, ""] if listed else [""]
 
 
 def left_out(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:

@@ -30,6 +30,31 @@ Embedding: TypeAlias = Any  # what an estimator makes of V: V itself, or phi_V
 class Problem:
     """What a learner knows: everything of the MDP except its kernel.
 
+    Attributes
+    ----------
+    rewards
+        r(x, a), in [0, 1], of shape (X, A).
+    successors
+        The x' that are stored of (x, a), ascending; B = X when dense, of shape (X, A, B).
+    support
+        Whether P(x' | x, a) > 0 on them, a bool of shape (X, A, B); everywhere unless given.
+    initial
+        nu_0(x), of shape (X,).
+    discount
+        gamma, in (0, 1).
+    features
+        psi(x, a, x') on the successors, of shape (X, A, B, D); None without features.
+    parameter_bound
+        B_theta >= ||theta||_2.
+    feature_bound
+        B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X.
+    pair_features
+        phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, of shape (X, A, D).
+    name
+        What results and messages call it.
+    units
+        What the rewards 0 and 1 stand for, in the user's units.
+
     Examples
     --------
     >>> import ravi
@@ -40,17 +65,17 @@ class Problem:
     False
     """
 
-    rewards: Floats  # r(x, a)                                (X, A), in [0, 1]
-    successors: NDArray[np.int32]  # the x' that are stored of (x, a)    (X, A, B), ascending; B = X when dense
-    support: Any = None  # whether P(x' | x, a) > 0 on them, bool (X, A, B); everywhere unless given
-    initial: Floats  # nu_0(x)                                (X,)
-    discount: float  # gamma, in (0, 1)
-    features: Floats | None = None  # psi(x, a, x') on them   (X, A, B, D)
-    parameter_bound: float | None = None  # B_theta >= ||theta||_2
-    feature_bound: float | None = None  # B_phi >= ||phi_V(x, a)||_2 / H for every V in [0, H]^X
-    pair_features: Floats | None = None  # phi(x, a) of a linear MDP: P(x' | x, a) = <phi(x, a), m(x')>   (X, A, D)
+    rewards: Floats
+    successors: NDArray[np.int32]
+    support: Any = None
+    initial: Floats
+    discount: float
+    features: Floats | None = None
+    parameter_bound: float | None = None
+    feature_bound: float | None = None
+    pair_features: Floats | None = None
     name: str = "mdp"
-    units: tuple[float, float] = (0.0, 1.0)  # what the rewards 0 and 1 stand for, in the user's units
+    units: tuple[float, float] = (0.0, 1.0)
 
     def __post_init__(self) -> None:
         for name, value in problem_fields(self).items():
@@ -114,6 +139,17 @@ class MDP(Problem):
     Made by `MDP.from_dense`, `from_sparse`, `from_features`, `from_linear`, or by id: `ravi.mdp("riverswim/6")`.
     Its arrays are read-only, and were checked: every row of P is a distribution, rewards are in [0, 1].
 
+    Attributes
+    ----------
+    transitions
+        P(x' | x, a) on the successors, of shape (X, A, B).
+    support
+        Whether that is positive, a bool of shape (X, A, B).
+    parameter
+        theta, with P = <theta, psi>, of shape (D,); None without features.
+    rewards, successors, initial, discount, features, pair_features, name, units
+        Those of a `Problem`.
+
     Examples
     --------
     >>> import ravi
@@ -125,9 +161,9 @@ class MDP(Problem):
     10.000000000000002
     """
 
-    transitions: Floats  # P(x' | x, a) on the successors     (X, A, B)
-    support: Any = field(init=False)  # whether that is positive
-    parameter: Floats | None = None  # theta, with P = <theta, psi>   (D,)
+    transitions: Floats
+    support: Any = field(init=False)
+    parameter: Floats | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -286,6 +322,19 @@ class Until(NamedTuple):
 class Estimator(NamedTuple):
     """The data D with ADD and TRANSITION-ESTIMATE of Algorithm 1, and the width of the estimate.
 
+    Attributes
+    ----------
+    init
+        n -> D_1, the data of n seeds without any steps.
+    embed
+        V -> phi_V, or V itself for counts.
+    expect
+        D, phi -> (P_hat V)(x, a), of shape (n, X, A).
+    width
+        D, phi -> w(x, a): beta * w is a valid bonus for some beta, of shape (n, X, A).
+    add
+        D, V_k, path -> D, in place.
+
     Examples
     --------
     >>> import numpy as np
@@ -298,11 +347,11 @@ class Estimator(NamedTuple):
     np.float64(0.0)
     """
 
-    init: Callable[[int], Data]  # n -> D_1
-    embed: Callable[[Array], Embedding]  # V -> phi_V, or V itself for counts
-    expect: Callable[[Data, Embedding], Array]  # D, phi -> (P_hat V)(x, a)        (n, X, A)
-    width: Callable[[Data, Embedding], Array]  # D, phi -> w(x, a): beta * w is a valid bonus for some beta
-    add: Callable[[Data, Array, Path], Data]  # D, V_k, path -> D, in place
+    init: Callable[[int], Data]
+    embed: Callable[[Array], Embedding]
+    expect: Callable[[Data, Embedding], Array]
+    width: Callable[[Data, Embedding], Array]
+    add: Callable[[Data, Array, Path], Data]
 
 
 Bonus: TypeAlias = Callable[[Data, Embedding], Array]  # D, phi -> CB(x, a)    (n, X, A)
@@ -442,18 +491,30 @@ class Learner(NamedTuple):
 
     Attributes
     ----------
-    name : what results and messages call it.
-    init : keys (n,) -> State, a NamedTuple of arrays, seeds first, with a field `policy`: (n, X, A), or staged by age.
-    plan : State -> State, once per epoch; it may write into the State that it is given.
-    add : State, path -> State, as experience arrives; likewise.
-    until : State, time -> when the epoch ends (`ravi.schedules`).
-    settings : the constants that make it: a record for reports and files, which nothing else reads.
-    walk : of one that learns at every step, in place of `ravi.runtime.walk.walk` (`ravi.runtime.walk.walking`).
-    stages : S where the policy is (n, S, X, A), a stage for every age; else 0.
-    seedwise : the epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
-    rows : of those whose settings go in one batch.
-    told : what it is told besides the problem.
-    parts, sets : what it is made of, for `ravi verify` and for learners built on it.
+    name
+        What results and messages call it.
+    init
+        keys (n,) -> State, a NamedTuple of arrays, seeds first, with a field `policy`: (n, X, A), or staged by age.
+    plan
+        State -> State, once per epoch; it may write into the State that it is given.
+    add
+        State, path -> State, as experience arrives; likewise.
+    until
+        State, time -> when the epoch ends (`ravi.schedules`).
+    settings
+        The constants that make it: a record for reports and files, which nothing else reads.
+    walk
+        Of one that learns at every step, in place of `ravi.runtime.walk.walk` (`ravi.runtime.walk.walking`).
+    stages
+        S where the policy is (n, S, X, A), a stage for every age; else 0.
+    seedwise
+        The epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
+    rows
+        Of those whose settings go in one batch.
+    told
+        What it is told besides the problem.
+    parts, sets
+        What it is made of, for `ravi verify` and for learners built on it.
 
     Examples
     --------
@@ -490,7 +551,7 @@ class Learner(NamedTuple):
     rows: Rows | None = None
 
     def derived_from(self, seedwise: Seedwise) -> Learner:
-        """This learner, whose plan, add, until and walk were derived from `seedwise`."""
+        """The same learner, whose plan, add, until and walk were derived from `seedwise`."""
         return self._replace(seedwise=seedwise._replace(derived=(self.plan, self.add, self.until, self.walk)))
 
     @property
@@ -502,6 +563,19 @@ class Learner(NamedTuple):
 
 class Measure(NamedTuple):
     """What a run records, epoch by epoch. Its state is a NamedTuple of arrays, seeds first, like a learner's.
+
+    Attributes
+    ----------
+    name
+        What a run calls it.
+    init
+        keys (n,) -> M, its state.
+    record
+        M, the learner's state before ADD, path, whether an epoch opens -> M.
+    results
+        M -> named arrays, seeds first.
+    recorder
+        The same as compiled functions of one seed, for compiled runs (`ravi.measures.recording`).
 
     Examples
     --------
@@ -524,9 +598,9 @@ class Measure(NamedTuple):
     """
 
     name: str
-    init: Callable[[Array], Any]  # keys (n,) -> M
-    record: Callable[[Any, Any, Path, bool], Any]  # M, State before ADD, path, whether an epoch opens -> M
-    results: Callable[[Any], dict[str, Array]]  # M -> named arrays, seeds first
+    init: Callable[[Array], Any]
+    record: Callable[[Any, Any, Path, bool], Any]
+    results: Callable[[Any], dict[str, Array]]
     recorder: Recorder | None = None
 
 

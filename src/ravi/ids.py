@@ -58,8 +58,10 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
 
     Parameters
     ----------
-    source : an id (`ravi list` has them), the path of a file, an MDP, or an environment
-    discount : gamma, if the source does not have it
+    source
+        An id (`ravi list` has them), the path of a file, an MDP, or an environment.
+    discount
+        gamma, if the source does not have it.
 
     Returns
     -------
@@ -216,9 +218,12 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
 
     Parameters
     ----------
-    text : an id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them
+    text
+        An id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them.
     mdp : MDP or Problem
-    steps : T, on which constants of the theory depend
+        What the learner is built for.
+    steps
+        T, on which constants of the theory depend.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""This machine: its processor, cores, memory, GPUs and BLAS, as far as they can be found out."""
+"""The machine at hand: its processor, cores, memory, GPUs and BLAS, as far as they can be found out."""
 
 import os
 import platform

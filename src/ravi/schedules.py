@@ -28,7 +28,7 @@ def at_reset() -> Schedule:
 
 
 def never() -> Schedule:
-    """At no reset: for policies that do not change. (Long runs are cut, so that they can be stopped in between.)"""
+    """At no reset, for policies that do not change; long runs are cut, so that they can be stopped in between."""
     return after_a_stretch
 
 

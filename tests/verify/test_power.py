@@ -36,7 +36,7 @@ from ravi.verify.claim import Claim
 from ravi.verify.report import judged
 from ravi.verify.scene import scene_of
 from tests.support.command import typed
-from tests.verify.mutations import broken, sound
+from tests.verify.mutations import broken, on_arrays, sound
 from tests.verify.mutations.paper import (
     MIXTURE,
     MUTATIONS,
@@ -71,6 +71,7 @@ def test_the_settings_are_ones_where_mistakes_show(setting):
 
 def test_values_that_are_no_numbers_are_refused_before_they_are_played(monkeypatch):
     """The policy that they make is none, and the run says so: no claim has to."""
+    on_arrays(monkeypatch)
     backed_up(monkeypatch, lambda r, CB, gamma, PV, H: np.where(CB > 0, np.nan, r))
     with pytest.raises(InputError, match=r"ravi-ucb planned what is no policy: seed 0, state 0: .* sums to nan"):
         verify(TABULAR.build(), TABULAR.mdp, TABULAR.steps, TABULAR.seeds)

@@ -94,7 +94,7 @@ def _address(builder: Any, value: Any) -> Any:
 
 
 def _written(builder: Any, value: Any) -> Any:
-    """Where a value lies that is written now. (Numba would write zeros there too, whenever a function is entered.)"""
+    """Where a value lies that is written now; Numba would write zeros there too, whenever a function is entered."""
     with builder.goto_entry_block():
         place = builder.alloca(value.type)
     builder.store(value, place)

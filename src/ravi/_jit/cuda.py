@@ -1,4 +1,4 @@
-"""What do the words of `ravi._jit.teams` mean on a GPU, and how does numba-cuda compile them?
+"""The words of `ravi._jit.teams` on a GPU, as numba-cuda compiles them.
 
 numba-cuda is imported at the first call. Five of its ways are changed, each by what it has no switch for:
 

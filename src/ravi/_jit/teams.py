@@ -141,19 +141,19 @@ def seeds(n: int) -> range:
 
 
 def each(m: int) -> range:
-    """This thread's share of a loop."""
+    """The share of this thread of a loop."""
     place = at()
     return range(place.lane, m, place.size)
 
 
 def strips(m: int) -> range:
-    """This warp's share of a loop."""
+    """The share of this warp of a loop."""
     place = at()
     return range(place.lane // place.warp, m, max(place.size // place.warp, 1))
 
 
 def along(m: int) -> range:
-    """This thread's share of a loop of its warp."""
+    """The share of this thread of a loop of its warp."""
     place = at()
     return range(place.lane % place.warp, m, min(place.size, place.warp))
 
@@ -213,7 +213,7 @@ def _meaning(word: Any, typed: Callable[..., Any], written: Callable[..., Any]) 
 
 
 def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """A loop over range(m) itself. (One over a range that an inlined function returns is not vectorised by LLVM.)"""
+    """A loop over range(m) itself; LLVM does not vectorise one over a range that an inlined function returns."""
     kind = signature.return_type
     m = context.cast(builder, values[0], signature.args[0], kind.dtype)
     return compact.counted_by_ones(context, builder, kind, None, m)

@@ -1,4 +1,4 @@
-"""What does a regression with variance-weighted samples know, if plans are made between epochs?
+"""The regression with variance-weighted samples as an estimator, for plans that are made between epochs.
 
 The estimator of `ravi.estimators.variance_weighted` for W = V - min V, with values in [0, R], as an `Estimator`: step
 by step, with W of the epoch, sigma^2 from both regressions as they stand, f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t),

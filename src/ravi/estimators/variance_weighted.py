@@ -1,4 +1,4 @@
-"""What does a regression with variance-weighted samples know? (Zhou, Gu, Szepesvari 2021.)
+"""The regression with variance-weighted samples of Zhou, Gu and Szepesvari (2021).
 
 For W with values in [0, R], at step t, with f = phi_W(x_t, a_t) and g = phi_{W^2}(x_t, a_t):
 

@@ -135,15 +135,21 @@ def plays(
 
     Parameters
     ----------
-    source : the file, or the DataFrame, or a dict of columns
-    discount : gamma
-    initial : the state that a policy begins in, or {label: probability}. Unless given, nu_0 is learned from where
-        episodes begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in
-        which they were played, those of an episode together; without an end or another episode, each goes on where the
-        row before it led
-    reward_range : the least and the largest reward of a step; without it there are no bounds
-    delta : the probability with which the bounds may fail
-    name : what the log is called
+    source
+        The file, or the DataFrame, or a dict of columns.
+    discount
+        gamma.
+    initial
+        The state that a policy begins in, or {label: probability}. Unless given, nu_0 is learned from where episodes
+        begin: in the first row, after an end, and where `episode` changes. Then rows must be in the order in which they
+        were played, those of an episode together; without an end or another episode, each goes on where the row before
+        it led.
+    reward_range
+        The least and the largest reward of a step; without it there are no bounds.
+    delta
+        The probability with which the bounds may fail.
+    name
+        What the log is called.
 
     Returns
     -------

@@ -189,6 +189,28 @@ def unknown_rewards(
     Constants: `reward_scale` = 1.
     Cost: that of the learner, one seed after the other; X A per plan more.
     Trust: DERIVED: Hoeffding's inequality for every pair and number of visits.
+
+    Parameters
+    ----------
+    build
+        Problem, steps, options -> Learner.
+    problem, steps
+        Of the builder that is given: what is known, and T.
+    rewards
+        How they are drawn: "bernoulli" or "deterministic".
+    reward_scale
+        Multiplies b.
+
+    Returns
+    -------
+    A builder, with the options of `build`, `rewards` and `reward_scale`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> from ravi.learners.posterior.psrl import psrl
+    >>> unknown_rewards(psrl)(ravi.mdp("riverswim/6").problem, 1000, rewards="deterministic").name
+    'psrl/unknown-rewards'
     """
     X, A = problem.states, problem.actions
     kind, scale = validation.one_of(rewards, KINDS, "rewards"), validation.nonnegative(reward_scale, "reward_scale")
@@ -290,6 +312,26 @@ def doubling(build: Build, problem: Problem, steps: int, first: int = 1) -> Lear
     Constants: l = 1.
     Cost: that of the learner, one seed after the other.
     Trust: DERIVED: the doubling trick, with the steps up to resets counted.
+
+    Parameters
+    ----------
+    build
+        Problem, steps, options -> Learner.
+    problem, steps
+        Of the builder that is given: what is known, and T.
+    first
+        l, the steps of phase 0.
+
+    Returns
+    -------
+    A builder, with the options of `build`, and `first`.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> from ravi.learners.ucrl.ucrl import ucrl2
+    >>> doubling(ucrl2)(ravi.mdp("riverswim/6").problem, 1000, first=10).settings["first"]
+    10
     """
     l = validation.whole(first, "first", 1, LONGEST)
 

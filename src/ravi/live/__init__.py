@@ -1,1 +1,1 @@
-"""How does a learner work on a stream that is not simulated? An agent acts and observes; an environment is adapted."""
+"""Learners on streams that are not simulated: agents that act and observe, and adapters of environments."""

@@ -74,17 +74,27 @@ def agent(
 
     Parameters
     ----------
-    learner : its id, or a function of problem and steps
-    problem : what is known: an MDP's `.problem`, or a mixture of simulators
-    steps : T
-    states, actions, discount : without a problem, the numbers of states and actions, and gamma; the rest is learned
-    reward_range : the least and the largest reward, in your units; (0, 1) unless the problem says otherwise
-    rewards : "known" (the problem's; the default with a problem), "unknown" (learned with a bonus; the default without
-        one) or "changing" (those of about the last `memory` steps)
-    reward_scale : of that bonus
-    memory : of changing rewards
-    seed : of the learner's own random numbers
-    name : the name of the stream
+    learner
+        Its id, or a function of problem and steps.
+    problem
+        What is known: an MDP's `.problem`, or a mixture of simulators.
+    steps
+        T.
+    states, actions, discount
+        Without a problem, the numbers of states and actions, and gamma; the rest is learned.
+    reward_range
+        The least and the largest reward, in your units; (0, 1) unless the problem says otherwise.
+    rewards
+        "known" (the problem's; the default with a problem), "unknown" (learned with a bonus; the default without one)
+        or "changing" (those of about the last `memory` steps).
+    reward_scale
+        Of that bonus.
+    memory
+        Of changing rewards.
+    seed
+        Of the learner's own random numbers.
+    name
+        The name of the stream.
 
     Returns
     -------
@@ -650,8 +660,10 @@ class Agent:
             rewards.observe(path, self._parts, int(path.time[0]))
 
     def _counted(self) -> tuple[Table, Rewards]:
-        """The table and the rewards with what waits, as copies: who looks at an agent changes nothing. (A learner may
-        read rewards when it adds: when that is must not depend on who looked.)"""
+        """Copies of the table and the rewards with the steps that wait, so that a look at an agent changes nothing.
+
+        A learner may read rewards when it adds: when that is must not depend on who looked.
+        """
         table, rewards = self.table.copied(), deepcopy(self.rewards)
         if self._waiting:
             self._count(self._waiting_path(), table, rewards)

@@ -27,6 +27,15 @@ FIRST = 16  # states that the table begins with
 class Discovery:
     """A learner on a stream whose states and actions are numbered as they occur. Made by `ravi.discover`.
 
+    Attributes
+    ----------
+    agent
+        The `ravi.Agent`, on the numbers of states and actions.
+    states
+        The labels of the states, by number.
+    actions
+        The labels of the actions of each state.
+
     Examples
     --------
     >>> import ravi
@@ -140,11 +149,16 @@ def discover(
 
     Parameters
     ----------
-    learner : its id
-    steps : T
-    discount : gamma
-    reward_range : the least and the largest reward, in your units
-    rewards, reward_scale, memory, seed : as for `ravi.agent`
+    learner
+        Its id.
+    steps
+        T.
+    discount
+        gamma.
+    reward_range
+        The least and the largest reward, in your units.
+    rewards, reward_scale, memory, seed
+        As for `ravi.agent`.
 
     Returns
     -------

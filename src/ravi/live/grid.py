@@ -25,6 +25,23 @@ class Grid:
     `observation` gives the centre of a cell. angles: the observation, of one axis, begins with the cosine and the sine
     of so many angles; the grid is over the angles themselves, from -pi to pi, and what comes after them.
 
+    Attributes
+    ----------
+    low, high
+        The edges of the box, by coordinate.
+    shape
+        The shape of an observation.
+    bins
+        The number of cells along every coordinate.
+    size
+        The number of cells in all.
+    outside
+        "clip" or "error": what is done with an observation outside of the box.
+    angles
+        The number of angles.
+    dtype
+        The type of the numbers of an observation.
+
     Examples
     --------
     >>> import ravi

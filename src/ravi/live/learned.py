@@ -98,10 +98,13 @@ class Learned:
 
         Parameters
         ----------
-        which : as for `table`
-        confidence : the probability with which they hold
-        assume : "nothing" but the range of rewards and the Markov property, or "seen" (`ravi.live.confidence_sets`);
-            unless given, what `ravi.learn` was given
+        which
+            As for `table`.
+        confidence
+            The probability with which they hold.
+        assume
+            "nothing" but the range of rewards and the Markov property, or "seen" (`ravi.live.confidence_sets`); unless
+            given, what `ravi.learn` was given.
 
         Returns
         -------

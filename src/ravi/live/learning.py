@@ -98,31 +98,48 @@ def learn(
 
     Parameters
     ----------
-    env : a Gymnasium environment, or its id
-    learner : its id, or a function of problem and steps
-    steps : T, by default 100,000
-    discount : gamma; by default 0.99, and 0.998 where a grid is chosen for a Box
-    problem : what is known, for instance `ravi.ensemble` of simulators; it has the discount
-    termination : what a termination means: "absorb" (no further reward) or "restart"
-    grid : how observations of a Box are divided into states; without a learner it is chosen from observations
-    discover : number observations as they occur; without a learner, by default where they are texts, arrays of whole
-        numbers, or combinations of which there are more than 1,000
-    rewards : "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table
-    reward_range : the least and the largest reward of a step; by default those of the environment's table. Where there
-        is none, the default learner takes those that it observes, and 0
-    reward_scale, memory, seed : as for `ravi.agent`
-    until_gap : stop as soon as the policy is within this distance of the optimum, with probability 0.95
-        (`Learned.interval`), and every pair was played that the observed moves lead to; it needs a range of rewards
-    assume : what bounds on the policy rest on: "nothing" but the range of rewards and the Markov property, or "seen":
-        pairs that were played often do only what they did, which rare events break (`ravi.live.confidence_sets`)
-    evaluate : about how many steps more the policy is played without learning, for `Learned.estimate`; by default a
-        tenth of the steps that were learned from
-    checkpoint : a file that is written about every ten seconds, at the end, and when it is interrupted; if it exists,
-        the same call continues from it
-    progress : called now and then with the number of steps made, and in all; None for a bar on a terminal or in a
-        notebook, False for none
-    callback : called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the optimistic
-        value and what was earned, per step
+    env
+        A Gymnasium environment, or its id.
+    learner
+        Its id, or a function of problem and steps.
+    steps
+        T, by default 100,000.
+    discount
+        gamma; by default 0.99, and 0.998 where a grid is chosen for a Box.
+    problem
+        What is known, for instance `ravi.ensemble` of simulators; it has the discount.
+    termination
+        What a termination means: "absorb" (no further reward) or "restart".
+    grid
+        How observations of a Box are divided into states; without a learner it is chosen from observations.
+    discover
+        Number observations as they occur; without a learner, by default where they are texts, arrays of whole numbers,
+        or combinations of which there are more than 1,000.
+    rewards
+        "unknown", "changing" (with memory) or "known": the problem's, or those of the environment's own table.
+    reward_range
+        The least and the largest reward of a step; by default those of the environment's table. Where there is none,
+        the default learner takes those that it observes, and 0.
+    reward_scale, memory, seed
+        As for `ravi.agent`.
+    until_gap
+        Stop as soon as the policy is within this distance of the optimum, with probability 0.95 (`Learned.interval`),
+        and every pair was played that the observed moves lead to; it needs a range of rewards.
+    assume
+        What bounds on the policy rest on: "nothing" but the range of rewards and the Markov property, or "seen": pairs
+        that were played often do only what they did, which rare events break (`ravi.live.confidence_sets`).
+    evaluate
+        About how many steps more the policy is played without learning, for `Learned.estimate`; by default a tenth of
+        the steps that were learned from.
+    checkpoint
+        A file that is written about every ten seconds, at the end, and when it is interrupted; if it exists, the same
+        call continues from it.
+    progress
+        Called now and then with the number of steps made, and in all; None for a bar on a terminal or in a notebook,
+        False for none.
+    callback
+        Called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the optimistic value and what
+        was earned, per step.
 
     Returns
     -------

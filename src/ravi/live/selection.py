@@ -46,9 +46,12 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
     ----------
     problem : Problem
         Of the run, for the shapes of its policies.
-    steps : T
-    delta : the probability with which the guarantee of the selected policy may fail
-    stages : S of a learner whose policy is by age
+    steps
+        T.
+    delta
+        The probability with which the guarantee of the selected policy may fail.
+    stages
+        S of a learner whose policy is by age.
 
     Returns
     -------
@@ -86,17 +89,39 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Selected:
-    """The candidate with the largest mean."""
+    """The candidate with the largest mean.
 
-    policy: Any  # as it was given: a table (X, A) or (S, X, A), or a `Policy`
-    index: int  # its place among the candidates
-    estimates: Floats  # of normalised returns, in [0, 1]   (J,)
-    times: Ints | None  # of the candidates, for a run    (J,)
+    Attributes
+    ----------
+    policy
+        As it was given: a table of shape (X, A) or (S, X, A), or a `Policy`.
+    index
+        The place of the policy among the candidates.
+    estimates
+        Estimates of normalised returns, in [0, 1], of shape (J,).
+    times
+        The times of the candidates, for a run, of shape (J,).
+    epsilon
+        How far below the best candidate it may be.
+    delta
+        The probability with which it may be further below.
+    rollouts
+        W, the rollouts of each candidate.
+    plays
+        The number of plays in all.
+    claim
+        What holds with probability 1 - delta.
+    """
+
+    policy: Any
+    index: int
+    estimates: Floats
+    times: Ints | None
     epsilon: float
     delta: float
-    rollouts: int  # W, of each candidate
-    plays: int  # in all
-    claim: str  # what holds with probability 1 - delta
+    rollouts: int
+    plays: int
+    claim: str
 
     def __repr__(self) -> str:
         return (
@@ -122,13 +147,20 @@ def select(
 
     Parameters
     ----------
-    policies : a run that recorded `ravi.candidates`, or tables (X, A), or `Policy` objects
-    world : an MDP or its id, or an environment, given as for `ravi.live.policies.evaluate`
-    epsilon : how far below the best candidate the selected one may be, as a normalised return
-    delta : the probability with which it may be further
-    which : the index of the run's seed
-    seed : of the rollouts; a run's own unless given (their numbers are beyond those that it used)
-    discount, reward_range, termination : for tables in an environment; a run or a `Policy` has its own
+    policies
+        A run that recorded `ravi.candidates`, or tables (X, A), or `Policy` objects.
+    world
+        An MDP or its id, or an environment, given as for `ravi.live.policies.evaluate`.
+    epsilon
+        How far below the best candidate the selected one may be, as a normalised return.
+    delta
+        The probability with which it may be further.
+    which
+        The index of the run's seed.
+    seed
+        Of the rollouts; a run's own unless given (their numbers are beyond those that it used).
+    discount, reward_range, termination
+        For tables in an environment; a run or a `Policy` has its own.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The MDP of a Gymnasium environment. (`make`, the environment of an MDP, is in `ravi.mdps.environments`.)
+"""The MDP of a Gymnasium environment; `make`, the environment of an MDP, is in `ravi.mdps.environments`.
 
 An environment that ships its table, `P[s][a] = [(probability, successor, reward, terminated), ...]`, is read exactly:
 
@@ -263,7 +263,7 @@ def _changes(wrapper: Any) -> bool:
 def gymnasium(
     env: str = "FrozenLake-v1", discount: float = 0.99, termination: str = "absorb", options: str = ""
 ) -> MDP:
-    """A Gymnasium environment is read from its transition table; options=map_name:8x8;is_slippery:false
+    """A Gymnasium environment is read from its transition table; options=map_name:8x8;is_slippery:false.
 
     Its time limit is left out. Terminated transitions enter one more state that is never left (`absorb`), or lead to
     nu_0 (`restart`).

@@ -141,10 +141,14 @@ def ensemble(
 
     Parameters
     ----------
-    simulators : the kernels, one after the other, in any of the forms above
-    weights : theta, the number of the true simulator, or None
-    rewards, discount, initial, states, actions, units : of all simulators, as above
-    name : how it is called
+    simulators
+        The kernels, one after the other, in any of the forms above.
+    weights
+        theta, the number of the true simulator, or None.
+    rewards, discount, initial, states, actions, units
+        Of all simulators, as above.
+    name
+        How it is called.
 
     Returns
     -------

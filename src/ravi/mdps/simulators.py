@@ -54,7 +54,6 @@ def of_numbers(simulator: Any, label: str) -> Kernel:
 
 def of_function(function: Callable[[int, int], Any], shape: tuple[int, int], label: str) -> Kernel:
     """From (x, a) -> {y: p}, which is called once for every pair."""
-
     require_memory(200 * shape[0] * shape[1], f"{label} on {shape[0]:,} states and {shape[1]:,} actions", "states")
 
     def rows() -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:

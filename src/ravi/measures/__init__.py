@@ -1,0 +1,1 @@
+"""The measures of a run: what is recorded beside the learner."""

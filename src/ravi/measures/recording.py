@@ -33,11 +33,15 @@ def compiled_measure(
 
     Parameters
     ----------
-    name, init, results : those of the measure
-    recorder : its function of one seed; `recorder.here` where a CPU has another one
-    before : what is computed in Python before it: of the measure's state, the learner's, the path, and whether an epoch
-        opens
-    declared : whether compiled runs may use the recorder
+    name, init, results
+        Those of the measure.
+    recorder
+        Its function of one seed; `recorder.here` where a CPU has another one.
+    before
+        What is computed in Python before it: of the measure's state, the learner's, the path, and whether an epoch
+        opens.
+    declared
+        Whether compiled runs may use the recorder.
 
     Returns
     -------

@@ -1,0 +1,1 @@
+"""Bonuses and confidence sets: how a learner is optimistic."""

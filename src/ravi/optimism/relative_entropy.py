@@ -1,4 +1,4 @@
-"""Which kernels are near p_hat in relative entropy, on known successors, and how much do they promise?
+"""The kernels near p_hat in relative entropy, on known successors, and the most that they promise.
 
     C(x, a) = {q on S(x, a) : n KL(p_hat || q) <= rho},      all distributions on S(x, a) where n = 0
 

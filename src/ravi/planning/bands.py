@@ -138,7 +138,9 @@ def joined(arcs, x, degree, order, opened, end, seen, mark):  # type: ignore[no-
 
 @compiled
 def taken_out(G, source, gamma, low, up):  # type: ignore[no-untyped-def]
-    """Take out the places of a chain, last first; G[i, low + j - i] is gamma K from place i to place j. In place:
+    """Take out the places of a chain, last first; G[i, low + j - i] is gamma K from place i to place j.
+
+    In place:
 
         V(k) leave(k) = source(k) + sum_{j < k} G(k, j) V(j),   leave(k) = leak(k) + sum_{j < k} G(k, j).
 

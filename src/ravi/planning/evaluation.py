@@ -44,11 +44,23 @@ from ravi.validation import policy_table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """V^pi, Q^pi and rho(pi) of one policy, or of a batch with the batch first."""
+    """V^pi, Q^pi and rho(pi) of one policy, or of a batch with the batch first.
 
-    V: Floats  # V^pi(x)                                       (..., X)
-    Q: Floats  # Q^pi(x, a)                                    (..., X, A)
-    returns: Floats | np.float64  # rho(pi) = (1 - gamma) <nu_0, V^pi>      (...)
+    Attributes
+    ----------
+    V
+        V^pi(x), of shape (..., X).
+    Q
+        Q^pi(x, a), of shape (..., X, A).
+    returns
+        rho(pi) = (1 - gamma) <nu_0, V^pi>, of shape (...).
+    error
+        At least ||V - V^pi|| and ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns, of shape (...).
+    """
+
+    V: Floats
+    Q: Floats
+    returns: Floats | np.float64
     # error >= ||V - V^pi||, ||Q - Q^pi||; (1 - gamma) error + 1e-15 bounds that of returns   (...)
     error: Floats | np.float64
 
@@ -68,8 +80,11 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     Parameters
     ----------
     mdp : MDP
-    policy : pi(a | x), (X, A); or several, (n, X, A)
-    tol : the error of V that is aimed at
+        The MDP that the policy is played in.
+    policy
+        pi(a | x), (X, A); or several, (n, X, A).
+    tol
+        The error of V that is aimed at.
 
     Returns
     -------
@@ -99,8 +114,11 @@ def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats
     Parameters
     ----------
     mdp : MDP
-    policy : pi(a | x), (X, A); or several, (n, X, A)
-    tol : the error of V that is aimed at
+        The MDP that the policy is played in.
+    policy
+        pi(a | x), (X, A); or several, (n, X, A).
+    tol
+        The error of V that is aimed at.
 
     Returns
     -------

@@ -30,12 +30,24 @@ from ravi.validation import policy_table
 
 
 class Iterate(NamedTuple):
-    """V_k and pi_k, and the Q_k that they were made of; batches first."""
+    """V_k and pi_k, and the Q_k that they were made of; batches first.
 
-    V: Floats  # V_k(x)                  (..., X)
-    Q: Floats  # Q_k(x, a)               (..., X, A)
-    log_policy: Floats  # log pi_k(a|x)  (..., X, A)
-    policy: Floats  # pi_k(a | x)        (..., X, A)
+    Attributes
+    ----------
+    V
+        V_k(x), of shape (..., X).
+    Q
+        Q_k(x, a), of shape (..., X, A).
+    log_policy
+        Log pi_k(a | x), of shape (..., X, A).
+    policy
+        Pi_k(a | x), of shape (..., X, A).
+    """
+
+    V: Floats
+    Q: Floats
+    log_policy: Floats
+    policy: Floats
 
 
 def md_mpi(
@@ -54,12 +66,18 @@ def md_mpi(
     ----------
     mdp : MDP
         Whose kernel is known.
-    eta : the step size of the mirror step
-    iterations : k
-    sweeps : m, applications of the Bellman operator per policy
-    regularised_evaluation : whether those include the entropy term, as in RAVI-UCB
-    initial_value : V_0, a number or (X,)
-    initial_policy : pi_0, uniform unless given, (X, A)
+    eta
+        The step size of the mirror step.
+    iterations
+        k, the number of iterations.
+    sweeps
+        m, the number of applications of the Bellman operator per policy.
+    regularised_evaluation
+        Whether those include the entropy term, as in RAVI-UCB.
+    initial_value
+        V_0, a number or (X,).
+    initial_policy
+        pi_0, uniform unless given, (X, A).
 
     Returns
     -------

@@ -45,11 +45,21 @@ from ravi.validation import policy_table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Occupancy:
-    """mu^pi and nu^pi of one policy, or of a batch with the batch first."""
+    """mu^pi and nu^pi of one policy, or of a batch with the batch first.
 
-    mu: Floats  # mu(x, a) = (1 - gamma) sum_t gamma^t P(x_t = x, a_t = a)   (..., X, A)
-    nu: Floats  # nu(x) = sum_a mu(x, a)                       (..., X)
-    error: Floats | np.float64  # >= ||nu - nu^pi||_1 and ||mu - mu^pi||_1  (...)
+    Attributes
+    ----------
+    mu
+        Mu(x, a) = (1 - gamma) sum_t gamma^t P(x_t = x, a_t = a), of shape (..., X, A).
+    nu
+        Nu(x) = sum_a mu(x, a), of shape (..., X).
+    error
+        At least ||nu - nu^pi||_1 and ||mu - mu^pi||_1, of shape (...).
+    """
+
+    mu: Floats
+    nu: Floats
+    error: Floats | np.float64
 
     def __repr__(self) -> str:
         policies = f"of {np.size(self.error)} policies" if np.ndim(self.error) else "of one policy"
@@ -65,8 +75,11 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     Parameters
     ----------
     mdp : MDP
-    policy : pi(a | x), (X, A); or several, (n, X, A)
-    tol : the error in L1 that is aimed at
+        The MDP that the policy is played in.
+    policy
+        pi(a | x), (X, A); or several, (n, X, A).
+    tol
+        The error in L1 that is aimed at.
 
     Returns
     -------

@@ -22,20 +22,48 @@ REST = 1.5  # of `rounding`: what methods stop at where it is most of the error
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
-    """V*, Q*, pi* and rho*, each with a bound on its error that rounding does not break."""
+    """V*, Q*, pi* and rho*, each with a bound on its error that rounding does not break.
 
-    V: Floats  # V*(x)                                         (X,)
-    Q: Floats  # Q*(x, a)                                      (X, A)
-    policy: Floats  # pi*(a | x), deterministic                (X, A)
-    optimum: float  # rho* = <mu*, r> = (1 - gamma) <nu_0, V*>
-    error: float  # >= ||V - V*|| and ||Q - Q*||, in sup norm
-    optimum_error: float  # >= |optimum - rho*|
-    policy_error: float  # >= rho* - rho(policy)
-    sweeps: int  # passes over the states, for all actions or for one policy
+    Attributes
+    ----------
+    V
+        V*(x), of shape (X,).
+    Q
+        Q*(x, a), of shape (X, A).
+    policy
+        Pi*(a | x), deterministic, of shape (X, A).
+    optimum
+        rho* = <mu*, r> = (1 - gamma) <nu_0, V*>.
+    error
+        At least ||V - V*|| and ||Q - Q*||, in sup norm.
+    optimum_error
+        At least |optimum - rho*|.
+    policy_error
+        At least rho* - rho(policy).
+    sweeps
+        The number of passes over the states, for all actions or for one policy.
+    method
+        The method that was asked for.
+    name
+        The name of the MDP.
+    tol
+        The bound on `error` that was asked for.
+    rounding
+        The part of `error` that rounding makes, whatever the method: no tolerance below it can be met.
+    """
+
+    V: Floats
+    Q: Floats
+    policy: Floats
+    optimum: float
+    error: float
+    optimum_error: float
+    policy_error: float
+    sweeps: int
     method: str
-    name: str  # of the MDP
-    tol: float  # that was asked for, of `error`
-    rounding: float  # the part of `error` that rounding makes, whatever the method: no tolerance below it can be met
+    name: str
+    tol: float
+    rounding: float
 
     @property
     def missed(self) -> str:
@@ -82,9 +110,13 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     Parameters
     ----------
     mdp : MDP
-    method : one of the four above
-    tol : the error of V that is aimed at
-    device : "cpu" or "gpu"
+        The MDP to solve.
+    method
+        One of the four above.
+    tol
+        The error of V that is aimed at.
+    device
+        "cpu" or "gpu".
 
     Returns
     -------

@@ -41,8 +41,10 @@ def iterate(own, most):  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    own : what the two functions are given
-    most : backups, at most
+    own
+        What the two functions are given.
+    most
+        Backups, at most.
 
     Returns
     -------

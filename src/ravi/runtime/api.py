@@ -64,6 +64,13 @@ LOG = logging.getLogger("ravi")
 class Stopped(KeyboardInterrupt):
     """Ctrl-C during a run: `run` holds what was computed, and can be resumed (`runs`, for several settings).
 
+    Attributes
+    ----------
+    run
+        The run so far; the first of them, for several settings.
+    runs
+        All runs, one of each setting.
+
     Examples
     --------
     >>> import ravi
@@ -101,28 +108,44 @@ def run(
 
     Parameters
     ----------
-    learner : itself, or its id with options: "ravi-ucb,scale=0.1"
-    mdp : an MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one of
+    learner
+        The learner, or its id with options: "ravi-ucb,scale=0.1".
+    mdp
+        An MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one of
         which only visited states are stored (`large/grid,1000`; docs/guides/large.md), or a continuous one
-        (docs/guides/continuous.md)
-    steps : T
-    seeds : how many (0, 1, ...), or a list of them
-    record : "trajectory" (the regret of the earlier literature), "stream" (every step)
-    measures : further ones, each a `Measure`
-    points : at how many times curves are kept
-    pad : go on after T until the last epoch ends, without learning (the T+ of Section 3)
-    keep_epochs : keep T_k and gap_k of every epoch
-    pause : stop after the epochs in which all seeds have made this many steps; `resume` goes on
-    stop : called several times a second, between epochs; if it returns True the run ends there, as at a pause; Ctrl-C
-        is then not handled
-    progress : called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook,
-        False for none
-    callback : called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the current regret,
-        gap and rewards of the seeds that are running (on a GPU at the end only)
-    measured : False to learn without recording anything
-    device : "cpu" or "gpu" (docs/guides/gpu.md)
-    threads : among which the seeds are shared out, where learner and measures are compiled; None for as many as this
-        process has cores. The results are the same
+        (docs/guides/continuous.md).
+    steps
+        T, the number of steps.
+    seeds
+        How many (0, 1, ...), or a list of them.
+    record
+        "trajectory" (the regret of the earlier literature), "stream" (every step).
+    measures
+        Further ones, each a `Measure`.
+    points
+        At how many times curves are kept.
+    pad
+        Go on after T until the last epoch ends, without learning (the T+ of Section 3).
+    keep_epochs
+        Keep T_k and gap_k of every epoch.
+    pause
+        Stop after the epochs in which all seeds have made this many steps; `resume` goes on.
+    stop
+        Called several times a second, between epochs; if it returns True the run ends there, as at a pause; Ctrl-C is
+        then not handled.
+    progress
+        Called with the number of steps made so far, and in all; None for a bar on a terminal or in a notebook, False
+        for none.
+    callback
+        Called with a `ravi.runtime.api.Look` ten times a second at most, and at the end: the current regret, gap and
+        rewards of the seeds that are running (on a GPU at the end only).
+    measured
+        False to learn without recording anything.
+    device
+        "cpu" or "gpu" (docs/guides/gpu.md).
+    threads
+        The number of threads that share the seeds, where learner and measures are compiled; None for as many as the
+        process has cores. The results are the same.
 
     Returns
     -------
@@ -158,10 +181,12 @@ def run_settings(
 
     Parameters
     ----------
-    learners : each itself, or its id
-    mdp, steps, seeds : as for `run`
-    record, measures, points, pad, keep_epochs, pause, stop, progress, callback, measured, device, threads : as for
-        `run`
+    learners
+        Each itself, or its id.
+    mdp, steps, seeds
+        As for `run`.
+    record, measures, points, pad, keep_epochs, pause, stop, progress, callback, measured, device, threads
+        As for `run`.
 
     Returns
     -------
@@ -215,9 +240,12 @@ def resume(
 
     Parameters
     ----------
-    stopped : the run of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`
-    learner, mdp, measures : those of the run
-    pause, stop, progress, callback, device, threads : as for `run`
+    stopped
+        The run of a `ravi.Stopped`, of a pause, or of `ravi.Run.load`.
+    learner, mdp, measures
+        Those of the run.
+    pause, stop, progress, callback, device, threads
+        As for `run`.
 
     Returns
     -------
@@ -255,10 +283,14 @@ def resume_settings(
 
     Parameters
     ----------
-    stopped : runs, of one MDP
-    learners : those of the runs, one of each
-    mdp, measures : those of the runs
-    pause, stop, progress, callback, device, threads : as for `run`
+    stopped
+        Runs, of one MDP.
+    learners
+        Those of the runs, one of each.
+    mdp, measures
+        Those of the runs.
+    pause, stop, progress, callback, device, threads
+        As for `run`.
 
     Returns
     -------

@@ -70,9 +70,12 @@ def write_file(path: Path, fill: Callable[[IO[bytes]], object], what: str = "") 
 
     Parameters
     ----------
-    path : where the file is to be
-    fill : writes its bytes to the open file that it is given
-    what : what the file is to the user, such as "the figure", for an error
+    path
+        Where the file is to be.
+    fill
+        Writes its bytes to the open file that it is given.
+    what
+        What the file is to the user, such as "the figure", for an error.
     """
     where = os.fspath(path)
     check_place(path, what)
@@ -174,12 +177,16 @@ def typed(
 
     Parameters
     ----------
-    header : an object of JSON
-    types : the type of every key, written as in an annotation: `str`, `int`, `float`, `bool`, `float | None`,
-        `list[int]`, `dict[str, Any]`, `tuple[float, float]`. A whole number is a float too, a truth value is neither,
-        and nothing is nan or infinite.
-    within : the key whose value this object is
-    partial : whether a key may be missing
+    header
+        An object of JSON.
+    types
+        The type of every key, written as in an annotation: `str`, `int`, `float`, `bool`, `float | None`, `list[int]`,
+        `dict[str, Any]`, `tuple[float, float]`. A whole number is a float too, a truth value is neither, and nothing is
+        nan or infinite.
+    within
+        The key whose value this object is.
+    partial
+        Whether a key may be missing.
 
     Examples
     --------
@@ -241,10 +248,14 @@ def write(place: Place, kind: str, header: Mapping[str, Any], arrays: Mapping[st
 
     Parameters
     ----------
-    place : a path, or an open file
-    kind : what it holds: "mdp", "run", "agent" or "policy"
-    header : metadata, which must be JSON and use none of the keys `RESERVED`
-    arrays : arrays of numbers by name
+    place
+        A path, or an open file.
+    kind
+        What it holds: "mdp", "run", "agent" or "policy".
+    header
+        Metadata, which must be JSON and use none of the keys `RESERVED`.
+    arrays
+        Arrays of numbers by name.
     """
     entries = _entries(name_of(place), kind, header, arrays)
     if isinstance(place, (str, os.PathLike)):

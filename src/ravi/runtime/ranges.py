@@ -120,10 +120,14 @@ def check(held: Any, begun: Any, facts: Facts, name: str = "") -> None:
 
     Parameters
     ----------
-    held : the tree
-    begun : the same tree of a run that begins
-    facts : what ranges depend on; a tuple may say what those of the tuples in it do (`facts_within`)
-    name : where the tree is, for the error
+    held
+        The tree.
+    begun
+        The same tree of a run that begins.
+    facts
+        What ranges depend on; a tuple may say what those of the tuples in it do (`facts_within`).
+    name
+        Where the tree is, for the error.
     """
     within = held.facts_within(facts) if hasattr(held, "facts_within") else facts
     labels = held._fields if hasattr(held, "_fields") else tuple(str(i) for i in range(len(held)))

@@ -98,6 +98,41 @@ class Options(TypedDict):
 class Run:
     """The result of a run: learner, MDP, what was recorded, and the state of every seed. Made by `ravi.run`.
 
+    Attributes
+    ----------
+    mdp
+        The name of the MDP.
+    mdp_digest
+        A hash of all numbers of the MDP.
+    learner
+        The name of the learner.
+    settings
+        The learner's constants.
+    discount
+        gamma.
+    steps
+        T.
+    seeds
+        The seeds, in the order of all arrays.
+    optimum
+        rho* = <mu*, r>; None where there is no one optimum, or in a run that is not measured.
+    optimum_error
+        A certified bound on the error of the optimum.
+    options
+        How `ravi.run` was called.
+    seconds
+        The seconds that the run took.
+    versions
+        The versions that bits may depend on.
+    batch
+        Where each seed stands, from which `ravi.resume` goes on.
+    results
+        What the measures recorded, seeds first.
+    units
+        What the rewards 0 and 1 of the MDP stand for.
+    world
+        The kind of world: "tabular", "large", "continuous" or "changing".
+
     Examples
     --------
     >>> import tempfile
@@ -112,21 +147,21 @@ class Run:
     """
 
     mdp: str
-    mdp_digest: str  # a hash of all its numbers
+    mdp_digest: str
     learner: str
-    settings: dict[str, Any]  # the learner's constants
+    settings: dict[str, Any]
     discount: float
-    steps: int  # T
+    steps: int
     seeds: list[int]
-    optimum: float | None  # rho* = <mu*, r>; None where there is no one optimum, or in a run that is not measured
-    optimum_error: float | None  # certified
+    optimum: float | None
+    optimum_error: float | None
     options: Options
     seconds: float
     versions: dict[str, str]
-    batch: Any  # where each seed stands: what `resume` goes on from
-    results: dict[str, Array]  # what the measures recorded, seeds first
-    units: tuple[float, float] = (0.0, 1.0)  # of the MDP: what the rewards 0 and 1 stand for
-    world: str = "tabular"  # the kind of what it was made in: a key of `RESULTS`
+    batch: Any
+    results: dict[str, Array]
+    units: tuple[float, float] = (0.0, 1.0)
+    world: str = "tabular"
 
     @property
     def plays(self) -> Ints:

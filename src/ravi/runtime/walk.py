@@ -220,9 +220,11 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
 
     Parameters
     ----------
-    learn : a compiled function (own, i, t, x, a, y, slot, reset, after) -> bool: what seed i learns from step t, in
-        place, and whether the epoch ends with it, which it must where the policy is another one. after: x_{t+1}.
-    own : (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
+    learn
+        A compiled function (own, i, t, x, a, y, slot, reset, after) -> bool: what seed i learns from step t, in place,
+        and whether the epoch ends with it, which it must where the policy is another one. after: x_{t+1}.
+    own
+        (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
     """
     return Walking(learn, own, steps_with(learn))
 

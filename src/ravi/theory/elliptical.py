@@ -12,8 +12,10 @@ from ravi.theory import constants, inputs
 def log_determinant(
     horizon: float, dimension: int, plays: float, *, bound: float, regularization: float = 1.0
 ) -> float:
-    """Lemma A.2: sum_{k <= K} 1/L_k sum_{t in epoch k} log(1 + L_k ||phi_{k,t}||^2_{Lambda_k^{-1}})
-                  <= log det Lambda_{K+1} - d log lambda <= d log(1 + B^2 H^2 T+ / (lambda d)),
+    """The elliptical potential under epochs, Lemma A.2.
+
+        sum_{k <= K} 1/L_k sum_{t in epoch k} log(1 + L_k ||phi_{k,t}||^2_{Lambda_k^{-1}})
+            <= log det Lambda_{K+1} - d log lambda <= d log(1 + B^2 H^2 T+ / (lambda d)),
 
     L_k the length of epoch k. The paper has Lambda_K and T.
     """

@@ -28,10 +28,14 @@ def ring(horizon: float, gadgets: int, actions: int, steps: int) -> Lower:
 
     Parameters
     ----------
-    horizon : H = 1 / (1 - gamma), at least 3.
-    gadgets : S; a ring has X = 2 S states.
-    actions : A, at least 2.
-    steps : T, at least H, and so many that eps <= 1 / 2H: T + H >= H S A / 4.
+    horizon
+        H = 1 / (1 - gamma), at least 3.
+    gadgets
+        S; a ring has X = 2 S states.
+    actions
+        A, at least 2.
+    steps
+        T, at least H, and so many that eps <= 1 / 2H: T + H >= H S A / 4.
 
     Returns
     -------

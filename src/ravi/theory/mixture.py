@@ -97,7 +97,9 @@ def corrected(
     horizon: float, dimension: int, actions: int, steps: int, *, bound: float, regularization: float = 1.0,
     delta: float | None = None, inner_steps: int = 1,
 ) -> Bound:  # fmt: skip
-    """Theorem 5.6 with the paper's constants and a proof without gaps, by `generic.corrected`; for M = 1:
+    """Theorem 5.6 with the paper's constants and a proof without gaps, by `generic.corrected`.
+
+    For M = 1:
 
     R_T <= 2 beta (d B H^2 / (sqrt(lambda) log 2) L+ + sqrt(d S+ H (4 + 2 log T)))
            + sqrt(2 H^4 log A T) + gamma H^3 sqrt(log A / (2 T)) + 2 H^2 + delta T

@@ -1,4 +1,4 @@
-"""What does not change in a run, or in a phase of it? The truth, the optimum, and constants: are they the theorem's?"""
+"""The setting of a run, or of a phase of it: the truth, the optimum, and constants, compared with the theorem's."""
 
 from __future__ import annotations
 

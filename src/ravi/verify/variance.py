@@ -148,7 +148,7 @@ def away(scene: Scene, covariance: Array, response: Array) -> Array:
 
 
 def at_hand(s: Seen, name: str) -> Array:
-    """This radius for the next step, at scale 1   (n,)."""
+    """The radius for the next step, at scale 1   (n,)."""
     return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
 
 

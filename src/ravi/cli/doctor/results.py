@@ -10,7 +10,7 @@ from ravi.validation import InputError
 
 
 def store(folder: Path) -> Iterator[Check]:
-    """A folder of results: is all of it there, and whole?"""
+    """The checks of a folder of results: its files are there, and as they were written."""
     from ravi.lab.experiments.manifest import differing, manifest
     from ravi.lab.experiments.reproduce import altered
     from ravi.lab.experiments.results import results

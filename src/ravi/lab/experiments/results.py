@@ -63,7 +63,8 @@ def results(folder: str | os.PathLike[str]) -> Results:
 
     Parameters
     ----------
-    folder : what `ravi.run_suite` wrote
+    folder
+        What `ravi.run_suite` wrote.
 
     Returns
     -------

@@ -62,22 +62,36 @@ def run_suite(
 
     Parameters
     ----------
-    suite : the name of a suite of the library, a TOML file, the same as Python data, or a folder of results, which
-        contains its suite
-    out : the folder of results
-    seeds : instead of the suite's
-    workers : processes on this machine, by default one per core
-    cluster : the address of a Ray cluster instead, or "local"
-    shard : "i/n", the i-th of n parts of the work
-    adopt : accept a changed suite for an existing folder, whose runs are kept
-    retry : repeat failed runs
-    mix_versions : continue with other versions than the folder was made with
-    slice : seconds after which a long run leaves a checkpoint
-    allow_code : a folder of results may name modules, whose code is then run; a suite's file, or Python data, may in
-        any case (docs/guides/security.md)
-    device : "cpu" or "gpu", in place of the suite's; a GPU is used by one worker
-    progress : called with a `Status` now and then; None for a bar on a terminal or in a notebook, False for none
-    command : the command line, for the manifest
+    suite
+        The name of a suite of the library, a TOML file, the same as Python data, or a folder of results, which contains
+        its suite.
+    out
+        The folder of results.
+    seeds
+        Instead of the suite's.
+    workers
+        Processes on this machine, by default one per core.
+    cluster
+        The address of a Ray cluster instead, or "local".
+    shard
+        "i/n", the i-th of n parts of the work.
+    adopt
+        Accept a changed suite for an existing folder, whose runs are kept.
+    retry
+        Repeat failed runs.
+    mix_versions
+        Continue with other versions than the folder was made with.
+    slice
+        Seconds after which a long run leaves a checkpoint.
+    allow_code
+        A folder of results may name modules, whose code is then run; a suite's file, or Python data, may in any case
+        (docs/guides/security.md).
+    device
+        "cpu" or "gpu", in place of the suite's; a GPU is used by one worker.
+    progress
+        Called with a `Status` now and then; None for a bar on a terminal or in a notebook, False for none.
+    command
+        The command line, for the manifest.
 
     Returns
     -------

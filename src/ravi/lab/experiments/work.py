@@ -229,7 +229,7 @@ class _Doing:
             self.rows.append(rows_of(made, self.task.setting, mdp, self.task.launch))
 
     def _broken(self, batch: Batch, error: Exception) -> None:
-        """A batch failed: if it was one seed, that is its row; else, which of them is it?"""
+        """A batch failed: one seed has a row that says so; several are tried again in parts."""
         if len(batch.seeds) == 1:
             self._failed(batch.seeds, error)
         else:

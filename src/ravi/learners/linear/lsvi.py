@@ -1,4 +1,4 @@
-"""Least-squares value iteration for linear MDPs, by backward passes: LSVI-UCB, OLSVI.FH, gamma-LSCVI-UCB and RLSVI.!"""
+"""Least-squares value iteration for linear MDPs, by backward passes: LSVI-UCB, OLSVI.FH, gamma-LSCVI-UCB and RLSVI."""
 
 from math import ceil, cos, log, log1p, sin, sqrt
 

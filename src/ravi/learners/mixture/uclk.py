@@ -1,4 +1,4 @@
-"""UCLK, UCLK+ and UCLK-C: extended value iteration over ellipsoids of mixtures.!"""
+"""UCLK, UCLK+ and UCLK-C: extended value iteration over ellipsoids of mixtures."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner, by the equations of `ravi.learners.pac.core`.!"""
+"""R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner, by the equations of `ravi.learners.pac.core`."""
 
 from math import ceil, inf, log, log1p, sqrt
 

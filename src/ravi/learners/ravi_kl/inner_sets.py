@@ -1,4 +1,6 @@
-"""M regularised backups on sets of kernels. As in `ravi.learners.ravi_ucb.inner`, with
+"""M regularised backups on sets of kernels.
+
+They are as in `ravi.learners.ravi_ucb.inner`, with
 
     TRANSITION-ESTIMATE (L + U) / 2,    BONUS gamma (U - L) / 2,    L = min_C <q, V>,  U = max_C <q, V>
 

@@ -1,4 +1,4 @@
-"""RAVI-UCB on sampled features, and on features of pairs.!"""
+"""RAVI-UCB on sampled features, and on features of pairs."""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""M regularised backups on counts. As in `ravi.learners.ravi_ucb.inner`, with
+"""M regularised backups on counts.
+
+They are as in `ravi.learners.ravi_ucb.inner`, with
 
     Q(x, a) = Pi_H[r + CB + gamma (c + sum_y N(x, a, y) (V(y) - c) / N(x, a))]
 

@@ -1,4 +1,4 @@
-"""SCAL and SCAL+: extended value iteration with values of bounded span.!"""
+"""SCAL and SCAL+: extended value iteration with values of bounded span."""
 
 import math
 

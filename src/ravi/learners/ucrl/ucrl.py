@@ -1,4 +1,4 @@
-"""UCRL2, UCRL2B and KL-UCRL: extended value iteration over balls and boxes around the empirical kernel.!"""
+"""UCRL2, UCRL2B and KL-UCRL: extended value iteration over balls and boxes around the empirical kernel."""
 
 import math
 from math import e, log

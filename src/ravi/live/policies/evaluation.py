@@ -37,23 +37,61 @@ ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both."""
+    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both.
+
+    Attributes
+    ----------
+    policy
+        The name of the policy.
+    on
+        The name of the environment, or of the MDP.
+    discount
+        gamma.
+    exact
+        The return, computed.
+    exact_error
+        At least |exact - <nu_0, V^pi>|.
+    optimum
+        <nu_0, V*>, computed.
+    optimum_error
+        A bound on its error.
+    no_table
+        Why nothing could be computed.
+    mean
+        The mean of the cycles that were not truncated.
+    low
+        The lower end of the interval around the mean.
+    high
+        The upper end of that interval.
+    confidence
+        The probability with which the interval holds.
+    cycles
+        The number of cycles that were played.
+    truncated
+        The number of cycles that the environment cut, which are left out.
+    unknown
+        The number of plays in states that the policy has no row for.
+    plays
+        The number of plays.
+    seed
+        The seed of the environment.
+    """
 
     policy: str
     on: str
     discount: float
-    exact: float | None = None  # computed
-    exact_error: float | None = None  # >= |exact - <nu_0, V^pi>|
-    optimum: float | None = None  # <nu_0, V*>, computed
+    exact: float | None = None
+    exact_error: float | None = None
+    optimum: float | None = None
     optimum_error: float | None = None
-    no_table: str = ""  # why nothing could be computed
-    mean: float | None = None  # of the cycles that were not truncated
-    low: float | None = None  # of the interval around it
+    no_table: str = ""
+    mean: float | None = None
+    low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    cycles: int = 0  # that were played
-    truncated: int = 0  # of them, cut by the environment and left out
-    unknown: int = 0  # plays in states that the policy has no row for
+    cycles: int = 0
+    truncated: int = 0
+    unknown: int = 0
     plays: int = 0
     seed: int | None = None
 
@@ -111,7 +149,7 @@ def evaluate(
     allow_code: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """What is `policy` worth on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`?
+    """The return of `policy` on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`.
 
     None is the environment that it was learned in. On an MDP the answer is computed. An environment is sampled, and
     computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy

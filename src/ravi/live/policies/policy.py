@@ -39,6 +39,27 @@ class Policy:
 
     `policy(observation)` is an action of the environment that it was learned in.
 
+    Attributes
+    ----------
+    table
+        pi(a | x), of shape (X, A); or by age, the steps since the reset, of shape (S, X, A): the last stage serves on.
+    discount
+        gamma, which it was learned for.
+    units
+        What the learner's rewards 0 and 1 stand for.
+    learner
+        The id of the learner.
+    steps
+        The number of plays that it was learned from.
+    seed
+        The learner's seed.
+    environment
+        `Environment.plain()`; empty for an MDP.
+    states
+        What rows stand for, where states were discovered: labels, as JSON, of shape (X,).
+    actions
+        What columns stand for, likewise, of shape (A,).
+
     Examples
     --------
     >>> import ravi
@@ -48,15 +69,15 @@ class Policy:
     array([0., 1.])
     """
 
-    table: Floats  # pi(a | x), or by age, the steps since the reset; the last stage serves on   (X, A) or (S, X, A)
-    discount: float  # gamma, which it was learned for
-    units: tuple[float, float] = (0.0, 1.0)  # what the learner's rewards 0 and 1 stand for
+    table: Floats
+    discount: float
+    units: tuple[float, float] = (0.0, 1.0)
     learner: str = ""
-    steps: int = 0  # plays that it was learned from
+    steps: int = 0
     seed: int = 0
-    environment: dict[str, Any] = field(default_factory=dict)  # `Environment.plain()`; nothing for an MDP
-    states: list[Any] | None = None  # what rows stand for, where states were discovered: labels, as JSON   (X,)
-    actions: list[Any] | None = None  # likewise   (A,)
+    environment: dict[str, Any] = field(default_factory=dict)
+    states: list[Any] | None = None
+    actions: list[Any] | None = None
 
     def __post_init__(self) -> None:
         for name, value in _checked(self).items():
@@ -120,7 +141,6 @@ class Policy:
     @cached_property
     def observations(self) -> Observations:
         """Which row an observation has, and which action is a column."""
-
         return Observations(self)
 
     @cached_property
