@@ -9,8 +9,8 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.large import grid, of_mdp, procedural, snapshot
+from ravi.large.learner import rule_of
 from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
-from ravi.large.rules import rule_of
 from ravi.planning.mirror import mirror_step
 from ravi.runtime.result import counted
 from tests.large.seen import run_large
@@ -251,8 +251,7 @@ def test_the_number_of_inner_steps_is_that_of_a_table_unless_given(gamma):
 
 def test_the_versions_of_a_run_cover_the_code_that_made_it():
     for module in (
-        "large/playing.py",
-        "large/rules.py",
+        "large/learner.py",
         "large/memory.py",
         "large/running.py",
         "large/worlds.py",

@@ -11,8 +11,8 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.large import procedural, running, snapshot
-from ravi.runtime import tree
+from ravi.large import procedural, snapshot
+from ravi.runtime import compiled, tree
 from tests.large.seen import Seen, run_large, world_of
 from tests.large.test_large import ring_world
 
@@ -85,10 +85,10 @@ def test_a_run_that_stops_after_every_epoch_is_the_same():
     assert_same(part, run_large(world, 300, 8, learner=RUNS[1][1]))
 
 
-def test_where_a_slice_ends_changes_no_bit(monkeypatch):
+def test_how_many_epochs_a_call_has_changes_no_bit(monkeypatch):
     whole = run_large(*RUNS[1][:1], T, 5, learner=RUNS[1][1])
-    for plays in (1, 37, 10**6):
-        monkeypatch.setattr(running, "SLICE", plays)
+    for epochs in (1, 7):
+        monkeypatch.setattr(compiled, "MOST", epochs)
         assert_same(run_large(*RUNS[1][:1], T, 5, learner=RUNS[1][1]), whole)
 
 
@@ -246,7 +246,8 @@ def test_the_output_policy_of_a_run_that_has_not_come_to_it_is_not_there():
 
 
 def test_ctrl_c_carries_what_was_played(monkeypatch):
-    monkeypatch.setattr(running, "SLICE", 50)
+    monkeypatch.setattr(compiled, "MOST", 8)  # epochs of a call
+    monkeypatch.setattr(compiled, "CALL", 0)  # seconds between which progress is said
     mdp, learner = RUNS[1][:2]
     calls = []
 
@@ -259,8 +260,7 @@ def test_ctrl_c_carries_what_was_played(monkeypatch):
         run_large(mdp, T, 5, learner=learner, progress=tell)
     part = Seen(caught.value.run, world_of(mdp))
     assert 0 < part.plays < T
-    assert len(calls) == 4
-    assert calls[-1] == (part.plays, T)
+    assert calls[3:] == 2 * [(part.plays, T)]  # the signal, and the end
     assert_same(resume(part, mdp, learner), run_large(mdp, T, 5, learner=learner))
 
 

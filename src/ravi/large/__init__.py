@@ -1,4 +1,4 @@
-"""How is a world with millions of states learned in? With memory and time set by what was met, not by X."""
+"""Worlds with millions of states: memory and time are set by the states that were met, not by X."""
 
 from ravi.large import running  # says how `ravi.run` goes there
 from ravi.large.snapshots import Snapshot, snapshot

@@ -1,7 +1,7 @@
-"""What is kept of a large world? States that were met, rows of those that are not settled, moves that were seen.
+"""The memory of a large world: states that were met, rows of those that are not settled, moves that were seen.
 
 A state is *met* when it is visited or seen as a successor; a hash table gives it a slot. It is *settled* while its row
-of Q is constant whatever happens elsewhere (see `ravi.large.playing`): then V is that constant and its policy pi_0, and
+of Q is constant whatever happens elsewhere (see `ravi.large.learner`): then V is that constant and its policy pi_0, and
 it needs no row. Moves of a pair are a list, ascending by successor, so that sums over them are those of a table.
 
 Arrays have room to spare; a step takes at most so much of it (`SPARE`), and where less is left they are doubled.

@@ -1,6 +1,6 @@
-"""How does a run go where X is large? By one compiled loop over what was met: the steps of a table, bit for bit.
+"""Runs where X is large: a world of `ravi.run`, and its seeds as a target of the compiled driver.
 
-Under the same key and the same id it plays the steps of the run in its MDP: the same numbers, the same policies (bit
+Under the same key and the same id a run makes the steps of the run in its MDP: the same numbers, the same policies (bit
 for bit, unless unvisited states are filled in by the closed form), the same rewards. It does not score every epoch; two
 policies are kept, the last one and the output policy of a uniform time (`ravi.large.snapshot`), whose exact returns can
 be asked for.
@@ -17,23 +17,21 @@ import numpy as np
 
 from ravi import ids, validation
 from ravi.core import Array, Learner, Measure, Walkers
+from ravi.large.learner import AT_GOAL, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance, rule_of
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
-from ravi.large.playing import AT_GOAL, BAD_REWARD, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance
-from ravi.large.probes import hash_of, rewards_of
-from ravi.large.rules import rule_of
-from ravi.large.worlds import World
+from ravi.large.worlds import World, hash_of, rewards_of
 from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
+from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
 from ravi.runtime.python import Batch, Task
 from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
+from ravi.runtime.walk import keep
 from ravi.runtime.world import COPIES, Scores, to_run
 from ravi.schedules import at_reset
 from ravi.validation import require_memory
-
-SLICE = 2**14  # plays between which Ctrl-C is heard
 
 
 class State(NamedTuple):
@@ -73,14 +71,14 @@ class Recorded(NamedTuple):
     unsettled: Whole  # that plans work on                               (n,)
     output: Kept
 
-    def tell(self, now: Clock, memory: Memory) -> None:
+    def look(self, epoch: Array, memory: Memory) -> None:
         """How much of one seed is known now."""
         met, A = int(memory.used[SLOTS]), memory.visits.shape[1]
-        self.epochs[:], self.met[:], self.unsettled[:] = now.epoch, met, memory.used[ROWS]
+        self.epochs[:], self.met[:], self.unsettled[:] = epoch, met, memory.used[ROWS]
         self.visited[:] = (memory.visits[:met].sum(-1) > A).sum()
 
 
-class Met(NamedTuple):
+class LargeWorld(NamedTuple):
     """A large world, as `ravi.runtime.api` runs learners in it."""
 
     world: World
@@ -110,15 +108,12 @@ class Met(NamedTuple):
 
     def learner(self, given: Learner | str, steps: int) -> Learner:
         """RAVI-UCB or RAVI-UCB+; its name is its id, from which its constants come again."""
-        if isinstance(given, Learner):
-            if given.walk is not advance:
-                raise validation.InputError(
-                    f"{given.name} is a learner of tables: in a large world it is named by its id"
-                )
-            return given
-        validation.instance(given, str, "learner", "an id such as 'ravi-ucb,beta=3'")
-        rule = rule_of(given, self.world, steps)
-        settings: dict[str, Any] = {"eta": rule.eta, "beta": rule.beta, "inner": rule.inner, "fresh": bool(rule.fresh)}
+        if isinstance(given, Learner) and not isinstance(given.parts, Rule):
+            raise validation.InputError(f"{given.name} is a learner of tables: in a large world it is named by its id")
+        text = given.name if isinstance(given, Learner) else given
+        validation.instance(text, str, "learner", "an id such as 'ravi-ucb,beta=3'")
+        rule = rule_of(text, self.world, steps)
+        settings: dict[str, Any] = {"eta": rule.eta, "beta": rule.beta, "inner": rule.inner, "fresh": rule.fresh}
         settings |= {"unvisited": "closed"} if rule.closed else {}
 
         def init(keys: Array) -> State:
@@ -126,7 +121,7 @@ class Met(NamedTuple):
             memory = Memory._make(Ragged(parts) for parts in zip(*each, strict=True))
             return State(np.zeros(n, np.int64), np.zeros((n, 2), np.int64), np.zeros(n, np.uint64), memory)
 
-        return Learner(ids.canonical(given), init, _alone, _alone, at_reset(), settings, walk=advance)
+        return Learner(ids.canonical(text), init, keep, keep, at_reset(), settings, rule)  # type: ignore[arg-type]
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         if options["record"] or options["pad"]:
@@ -150,57 +145,77 @@ class Met(NamedTuple):
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         """Every array is held against what is declared of it, and what is looked up is found."""
-        rule = rule_of(learner.name, self.world, stopped.steps)
+        rule: Any = learner.parts
         for i in range(len(stopped.seeds)):
             _sound(tree.seed(batch, i), tree.seed(begun, i), rule)
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
-        """Play on, one seed after the other; what the batch holds is written to."""
         (task,), (batch,) = tasks, batches
         if len(task.measures) > 1:
             raise validation.InputError(
                 f"measures: {self.name} is a large world, walked by a loop that no measure sees"
             )
-        rule = rule_of(task.learner.name, self.world, task.T)
-        for i in range(len(batch.walkers.key)):
-            self._one(task, rule, batch, i)
+        seeds = Seeds(self.world, task, batch)
+        compiled_driver.advance([seeds], seeds.run, task, batches, compiled_driver.MOST)
         return [batch]
 
-    def _one(self, task: Task, rule: Rule, batch: Batch, i: int) -> None:
-        T, world, (walkers, state, (to,)) = task.T, self.world, tree.seed(batch, i)
-        now = Clock(
-            walkers.time, state.epoch, np.zeros(1, np.bool_), walkers.state, state.steps[0], to.earned, to.point,
-            np.zeros(3),
-        )  # fmt: skip
-        key, memory, output, curve = walkers.key[0], state.memory, to.output, to.curve[0]
-        times, index, pause = grid(T, len(curve)), output_index(key, T), T if task.pause is None else task.pause
-        if 0 < now.time[0] < T:
-            _same(world, memory, state.answers[0])
-        while now.time[0] < T:
-            if not now.inside[0] and (now.time[0] >= pause or task.stopped()):
-                break
-            goal = min(int(now.time[0]) + SLICE, pause, T if output.epoch[0] else index)
-            why = advance(world.source, rule, key, now, memory, goal, times, curve)
+
+class Seeds:
+    """The seeds of a run in a large world, as a target of `ravi.runtime.compiled.advance`; what the batch holds is
+    written to."""
+
+    def __init__(self, world: World, task: Task, batch: Batch) -> None:
+        self.world, self.task, self.batch = world, task, batch
+        for i, time in enumerate(batch.walkers.time):
+            if 0 < time < task.T:
+                _same(world, tree.seed(batch.state.memory, i), batch.state.answers[i])
+
+    def run(self, epochs: int) -> None:
+        for i in range(len(self.batch.walkers.key)):
+            self._advance(i, epochs)
+
+    def _advance(self, i: int, epochs: int) -> None:
+        """Take seed i through so many epochs, with more memory where it is short."""
+        world, last, rule = self.world, self.task.last, self.task.learner.parts
+        walkers, state, (to,) = tree.seed(self.batch, i)
+        inside, bad = np.zeros(1, np.bool_), np.zeros(3)
+        clock = Clock(
+            walkers.time, state.epoch, inside, walkers.state, state.steps[0], to.earned, to.point, to.curve[0], bad
+        )
+        key, memory, end = walkers.key[0], state.memory, int(state.epoch[0]) + epochs
+        times, index = grid(self.task.T, to.curve.shape[1]), output_index(key, self.task.T)
+        while inside[0] or (clock.time[0] < last and clock.epoch[0] < end):
+            goal = last if to.output.epoch[0] else min(index, last)
+            why = advance(world.source, rule, key, clock, memory, end, goal, times)
             if why == NO_ROOM:
                 memory = grown(memory)
             elif why != AT_GOAL:
-                raise validation.InputError(_mistake(world, why, now))
-            elif not output.epoch[0] and now.time[0] >= index:
-                output = kept(now.epoch, now.steps[1:], memory)
-            if task.tell is not None:
-                to.tell(now, memory)
-                task.tell([batch])
-        for leaf, array in zip([*batch.state.memory, *batch.records[0].output], [*memory, *output], strict=True):
-            if isinstance(leaf, Ragged):
-                leaf.parts[i] = array
-            else:
-                leaf[i] = array[0]
-        to.tell(now, memory)
-        state.answers[:] = hash_of(world, memory.ids[: to.met[0]]) if now.time[0] < T else 0
+                raise validation.InputError(mistake(world, why, bad))
+            elif not to.output.epoch[0] and clock.time[0] >= index:
+                _put(self.batch.records[0].output, i, kept(state.epoch, state.steps[0, 1:], memory))
+        _put(self.batch.state.memory, i, memory)
+
+    def look(self, epochs: int = 0) -> None:
+        for i in range(len(self.batch.walkers.key)):
+            _, state, (to,) = tree.seed(self.batch, i)
+            to.look(state.epoch, state.memory)
+
+    def finish(self) -> None:
+        """The answers so far, by which the world is known again."""
+        self.look()
+        for i, time in enumerate(self.batch.walkers.time):
+            memory = tree.seed(self.batch.state.memory, i)
+            met = memory.ids[: memory.used[SLOTS]]
+            self.batch.state.answers[i] = hash_of(self.world, met) if time < self.task.T else 0
 
 
-def _alone(*_: Any) -> Any:
-    raise NotImplementedError("the loop of a large world plans and learns itself")
+def _put(held: Any, i: int, arrays: Any) -> None:
+    """These arrays in the place of those of seed i."""
+    for leaf, array in zip(held, arrays, strict=True):
+        if isinstance(leaf, Ragged):
+            leaf.parts[i] = array
+        else:
+            leaf[i] = array[0]
 
 
 def _recorded(A: int, P: int) -> Measure:
@@ -217,7 +232,7 @@ def _recorded(A: int, P: int) -> Measure:
         known = {"epochs": m.epochs, "met": m.met, "visited": m.visited, "unsettled": m.unsettled}
         return {"reward": m.curve, "reward_total": m.earned} | known
 
-    return Measure("large", init, _alone, results)
+    return Measure("large", init, lambda m, state, path, opening: m, results)
 
 
 def kept(epoch: Array, mirror_steps: Array, memory: Memory) -> Kept:
@@ -282,14 +297,13 @@ def _found(place: Array, keys: Array) -> bool:
     return np.array_equal(table, place)
 
 
-def _mistake(world: World, why: int, now: Clock) -> str:
-    x, a, value = (float(part) for part in now.bad)
+def mistake(world: World, why: int, bad: Array) -> str:
+    x, a, value = (float(part) for part in bad)
     if why == BAD_START:
         return f"{world.name}: initial gives {x:.0f}, but states are 0 to {world.states - 1}"
     if why == BAD_SUCCESSOR:
         return f"{world.name}: successor({x:.0f}, {a:.0f}, u) gives {value:.0f}; states are 0 to {world.states - 1}"
-    assert why == BAD_REWARD
     return f"{world.name}: reward({x:.0f}, {a:.0f}) is {value:g}, not in [0, 1]"
 
 
-to_run.register(World, Met)
+to_run.register(World, LargeWorld)

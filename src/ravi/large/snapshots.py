@@ -1,4 +1,4 @@
-"""What is a policy of a run in a large world? Rows of the states that have one, and a rule for all others."""
+"""Policies of a run in a large world: rows of the states that have one, and a rule for all others."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from ravi import ids, validation
-from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, an_mdp
-from ravi.large.memory import NONE
-from ravi.large.playing import Rule, bonus, cut, mirror_rows, tilted
-from ravi.large.rules import rule_of
-from ravi.large.running import Met, kept, output_index
-from ravi.large.worlds import World, of_mdp, reward_of
+from ravi.large.learner import BAD_REWARD, Rule, meet
+from ravi.large.memory import NONE, empty, grown
+from ravi.large.running import LargeWorld, kept, mistake, output_index
+from ravi.large.worlds import World, of_mdp
 from ravi.runtime import tree
 from ravi.runtime.result import Run
 from ravi.runtime.world import taken_up
@@ -32,7 +30,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
     validation.instance(run, Run, "run", "a run in a large world")
     if run.world != "large":
         raise validation.InputError(f"the run was made in a world that is {run.world}: its last_policy is a table")
-    here = Met(large(world))
+    here = LargeWorld(large(world))
     learner = here.learner(run.learner, run.steps)
     if (run.mdp, run.mdp_digest) != (here.name, here.digest):
         raise validation.InputError(
@@ -49,7 +47,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
             f"the output policy is that of play {output_index(walkers.key[0], run.steps):,}, and the run was stopped "
             f"after {walkers.time[0]:,}"
         )
-    rule = rule_of(run.learner, here.world, run.steps)
+    rule: Any = learner.parts
     return Snapshot(here.world, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])
 
 
@@ -70,14 +68,23 @@ class Snapshot:
         x = np.atleast_1d(np.asarray(states, np.int64))
         if len(x) and not (x.min() >= 0 and x.max() < self.world.states):
             raise validation.InputError(f"states are 0 to {self.world.states - 1}, not {x.min()} to {x.max()}")
-        out = np.full((len(x), self.world.actions), 1 / self.world.actions)
-        at, known = np.searchsorted(self.met, x), np.isin(x, self.met)
-        own = np.nonzero(known)[0]
-        own = own[self.row[at[own]] != NONE]
-        out[own] = self.policy[self.row[at[own]]]
-        if not known.all():
-            out[~known] = _unvisited(self.world, self.rule, x[~known], self.mirror_steps)
+        known = np.isin(x, self.met)
+        own = self.row[np.searchsorted(self.met, x[known])]
+        out = np.empty((len(x), self.world.actions))
+        out[known] = _policy_of(own, self.policy)
+        out[~known] = self._unvisited(x[~known])
         return out
+
+    def _unvisited(self, states: Array) -> Array:
+        """The policy of states that were never met   (n, A): they are met in a memory of their own."""
+        memory, slots, bad = empty(self.world.actions), np.empty(len(states), np.int64), np.zeros(3)
+        steps, begin = np.full(2, self.mirror_steps), 0
+        while begin < len(states):
+            begin, right = meet(self.world.source, self.rule, steps, bad, memory, states, slots, begin)
+            if not right:
+                raise validation.InputError(mistake(self.world, BAD_REWARD, bad))
+            memory = grown(memory)
+        return _policy_of(memory.row[slots], memory.policy)
 
     def table(self) -> Array:
         """pi_k of every state   (X, A)."""
@@ -96,35 +103,8 @@ class Snapshot:
         return f"<Snapshot of epoch {self.epoch}: {len(self.policy):,} rows, X={self.world.states:,}>"
 
 
-def _unvisited(world: World, rule: Rule, states: Array, steps: int) -> Array:
-    """The policy of states that were never met, after so many mirror steps with q   (n, A)."""
-    q = _unplayed(world.source, rule, states, world.actions)
-    distinct, which = np.unique(q, axis=0, return_inverse=True)
-    log_policy = np.full(distinct.shape, np.log(1 / world.actions))
-    policy = np.full(distinct.shape, 1 / world.actions)
-    if rule.closed:
-        _tilted(distinct, rule.eta, steps, log_policy, policy)
-    else:
-        moves = np.ascontiguousarray(distinct[distinct.min(-1) < distinct.max(-1)])
-        log_moved, moved = np.full(moves.shape, np.log(1 / world.actions)), np.full(moves.shape, 1 / world.actions)
-        for _ in range(steps if len(moves) else 0):
-            mirror_rows(log_moved, moved, moves, rule.eta)
-        policy[distinct.min(-1) < distinct.max(-1)] = moved
-    return policy[which.reshape(-1)]
-
-
-@compiled
-def _unplayed(source, rule, states, actions):  # type: ignore[no-untyped-def]
-    """q of these states."""
-    q = np.empty((states.shape[0], actions))
-    for i in range(states.shape[0]):
-        for a in range(actions):
-            q[i, a] = cut(rule, reward_of(source, states[i], np.int64(a)) + bonus(rule, 1))
-    return q
-
-
-@compiled
-def _tilted(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
-    for i in range(q.shape[0]):
-        if q[i].min() < q[i].max():
-            tilted(q[i], eta, steps, log_policy[i], policy[i])
+def _policy_of(rows: Array, policy: Array) -> Array:
+    """The policy of these rows, which is uniform where there is none."""
+    out = np.full((len(rows), policy.shape[1]), 1 / policy.shape[1])
+    out[rows != NONE] = policy[rows[rows != NONE]]
+    return out

@@ -1,6 +1,6 @@
-"""What is a large world? Something that answers to draws: a reward, a successor, a state after a reset.
+"""Large worlds, which answer to draws: a reward, a successor, a state after a reset.
 
-An MDP stored on its support is one. So are three functions, compiled here, of which nothing but their values is asked:
+An MDP stored on its support is one. So are three functions, compiled here, of which only the values are used:
 
     reward(x, a) -> r in [0, 1]      successor(x, a, u) -> y      initial(u) -> x,      u uniform on [0, 1)
 
@@ -12,13 +12,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from numba.extending import overload
 
 from ravi import validation
+from ravi._jit.functions import compiled
 from ravi.core import MDP, Array
+from ravi.large.memory import mixed
 from ravi.runtime.walk import find, world_of
 
 MOST_STATES = 2**62
+STARTS, MOVES_EACH = 1000, 8  # draws at which functions are compared: of starts, and of successors of each pair
+GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, fill [0, 1) evenly
 UNVISITED = ("iterated", "closed")  # the bits of a table, O(k A) for each distinct row of rewards; or O(A), to rounding
 
 
@@ -159,3 +164,39 @@ def _start_of(source, u):  # type: ignore[no-untyped-def]
     if "cumulative" in source.fields:
         return lambda source, u: find(source.initial, u)
     return lambda source, u: source.start(u)
+
+
+# Answers in states that were met, by which a resumed run knows its world again.
+
+
+def rewards_of(world: World, states: Array) -> Array:
+    """r of these states   (n, A)."""
+    return _rewards(world.source, states, world.actions)
+
+
+def hash_of(world: World, states: Array) -> int:
+    """A hash of the starts and the successors that functions give for these states; 0 for an MDP (it has a digest)."""
+    return 0 if world.mdp is not None else int(_probed(world.source, states, world.actions))
+
+
+@compiled
+def _rewards(source, states, actions):  # type: ignore[no-untyped-def]
+    r = np.empty((states.shape[0], actions))
+    for i in range(states.shape[0]):
+        for a in range(actions):
+            r[i, a] = reward_of(source, states[i], np.int64(a))
+    return r
+
+
+@compiled
+def _probed(source, states, actions):  # type: ignore[no-untyped-def]
+    """A hash of starts, and of successors of every pair, at draws that no two pairs share."""
+    word, n = np.uint64(0), 0
+    for k in range(STARTS):
+        word = mixed(word ^ np.uint64(start_of(source, (k + 1) * GOLDEN % 1.0)))
+    for i in range(states.shape[0]):
+        for a in range(actions):
+            for _ in range(MOVES_EACH):
+                n += 1
+                word = mixed(word ^ np.uint64(successor_of(source, states[i], np.int64(a), n * GOLDEN % 1.0)))
+    return word

@@ -169,7 +169,7 @@ def arguments(
 
 
 class Target(Protocol):
-    """Seeds that one thread, or a GPU, takes through their epochs."""
+    """Seeds that one thread, or a GPU, takes through their epochs; also those of a large world (`ravi.large`)."""
 
     def run(self, epochs: int) -> None:
         """Take every seed through about this many epochs."""
@@ -208,6 +208,7 @@ class OnCpu:
 
     def finish(self) -> None:
         """All is here."""
+        check_played(self.task, self.batch)
 
 
 @cache
@@ -269,9 +270,13 @@ def advance(
         if task.tell is not None and now > told:
             told = now + CALL
             task.tell(batches)
-    for target, batch in zip(targets, batches, strict=True):
+    for target in targets:
         target.finish()
-        keys = batch.walkers.key
-        check_policies(task.learner.name, batch.state.policy, keys, np.zeros(len(keys), np.bool_))
     if task.tell is not None:
         task.tell(batches)
+
+
+def check_played(task: Task, batch: Batch) -> None:
+    """An error where the policies of these seeds are none."""
+    keys = batch.walkers.key
+    check_policies(task.learner.name, batch.state.policy, keys, np.zeros(len(keys), np.bool_))

@@ -204,6 +204,7 @@ class OnGpu:
         for _, leaf in tree.leaves(self.batch):
             if isinstance(leaf, np.ndarray):
                 self.memory.back(leaf)
+        compiled_driver.check_played(self.task, self.batch)
 
 
 class Together(OnGpu):

@@ -12,7 +12,7 @@ from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.figures import each_written
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table
-from ravi.large import running
+from ravi.runtime import compiled
 from ravi.validation import InputError
 from tests.lab.experiments.small import bits
 from tests.lab.experiments.test_runner import drive
@@ -66,7 +66,7 @@ def test_a_large_world_of_an_mdp_plays_its_plays_and_is_another_setting(undistur
 
 @pytest.fixture
 def often(monkeypatch):
-    monkeypatch.setattr(running, "SLICE", 32)  # plays after which a large world asks whether to stop
+    monkeypatch.setattr(compiled, "MOST", 4)  # epochs after which a large world asks whether to stop
 
 
 def test_stopped_at_every_epoch_it_goes_on_to_the_same_rows(undisturbed, often, tmp_path):

@@ -1,4 +1,4 @@
-"""How does tabular RAVI-UCB go on where only a part of the states is known to exist? As everywhere, state by state.
+"""Tabular RAVI-UCB and RAVI-UCB+ on the states that were met: constants, plan and step, with the bits of a table.
 
 A pair that was never played has N = 1 and an empty row of P_hat, so that
 
@@ -14,21 +14,31 @@ hold; then the steps are made once for each distinct row q, by its *shadow*, whi
 Where q is the same for all actions the row stays constant and pi = pi_0. It stays so while plays only lead to pairs
 with r + CB(N) >= H, since P_hat V >= 0 and Q is cut at H. Such a state is *settled*: V = q, nothing is computed, and
 nothing is kept but its counts. So a plan costs what is known, not what was met, and that much less than X.
+
+The loop over epochs is `advance`, called by the compiled driver (`ravi.runtime.compiled.advance`) in place of its own,
+because memory grows in the middle of an epoch, and compiled code cannot replace an array by a larger one.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi import ids, validation
 from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, short
-from ravi.large.worlds import reward_of, start_of, successor_of
+from ravi.large.worlds import World, reward_of, start_of, successor_of
+from ravi.learners.options import Options
+from ravi.learners.ravi_ucb.ravi_ucb import radius, theorem_step
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, block, uniform
 from ravi.runtime.walk import draw
+from ravi.theory import constants
+from ravi.theory import tabular as of_tables
 
+LEARNERS = ("ravi-ucb", "ravi-ucb+")
+NEED_ALL = ("centre", "span", "clip")  # parts of RAVI-UCB+ that ask for the least and the largest V of all states
 AT_GOAL, NO_ROOM, BAD_REWARD, BAD_SUCCESSOR, BAD_START = 0, 1, 2, 3, 4  # why `advance` came back
 
 
@@ -49,24 +59,47 @@ class Rule(NamedTuple):
     closed: bool  # unvisited states by the closed form
 
 
-class Clock(NamedTuple):
-    """Where a run is, written in place."""
+def rule_of(learner: str, world: World, T: int) -> Rule:
+    """The constants of the learner of an id, as `ravi.learners.ravi_ucb` sets them."""
+    name = learner.split(",")[0]  # may be what a file says: only these are looked up
+    if name not in LEARNERS:
+        raise validation.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
+    o = Options(**ids.learner_options(learner)).checked(T)
+    H, closed = world.horizon, world.unvisited == "closed"
+    if name == "ravi-ucb":
+        V0 = float(validation.between(validation.finite(o.initial_value, "initial_value"), 0, H, "initial_value"))
+        problem: Any = world  # of which only H, X and A are asked
+        eta, beta = theorem_step(o, problem, T), radius(o, problem, T)
+        return Rule(world.states, T, world.discount, H, eta, beta, 1.0, 1, False, False, V0, closed)
+    on = [part for part in NEED_ALL if getattr(o, part) != "off"]
+    if on:
+        raise validation.InputError(
+            f"ravi-ucb+ in a large world needs {','.join(f'{part}=off' for part in on)}: "
+            "these parts ask for the least and the largest V of all states, also of those never met"
+        )
+    inner = constants.inner_steps(H) if o.inner is None else o.inner
+    beta = constants.beta_tabular_l1(H, world.states, world.actions, T, o.delta)
+    factor = world.discount if o.gamma == "on" else 1.0
+    S = of_tables.clipped_bonus_sum(H, world.states, world.actions, T, factor * beta) if o.balance == "on" else 0.0
+    eta = o.step(constants.eta_balanced(H, world.actions, T, S, inner))
+    return Rule(
+        world.states, T, world.discount, H, eta, o.scale * beta, factor, inner, o.fresh == "on", o.pick == "uniform",
+        0.0, closed,
+    )  # fmt: skip
 
-    time: Array  # steps made                                           (1,)
-    epoch: Array  # k                                                     (1,)
-    inside: Array  # whether the epoch goes on                            (1,)
-    state: Array  # x to act in                                          (1,)
+
+class Clock(NamedTuple):
+    """Where a seed is in its run: views of the run's arrays, written in place."""
+
+    time: Array  # steps made                                         (1,)
+    epoch: Array  # k                                                 (1,)
+    inside: Array  # whether the epoch goes on                        (1,)
+    state: Array  # x to act in                                       (1,)
     steps: Array  # mirror steps with q that an unvisited state has made, the last and the played one   (2,)
     earned: Array  # sum of rewards                                   (1,)
-    point: Array  # points of the curve that are written                 (1,)
-    bad: Array  # x, a and what was answered                             (3,)
-
-
-def clock() -> Clock:
-    def zeros(n: int) -> Array:
-        return np.zeros(n, np.int64)
-
-    return Clock(zeros(1), zeros(1), np.zeros(1, np.bool_), zeros(1), zeros(2), np.zeros(1), zeros(1), np.zeros(3))
+    point: Array  # points of the curve that are written              (1,)
+    curve: Array  # what was earned by its times                      (P,)
+    bad: Array  # x, a and what was answered, where that is no answer (3,)
 
 
 @compiled
@@ -100,7 +133,7 @@ def mirror_rows(log_policy, policy, Q, eta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shadow(rule, clock, m, q):  # type: ignore[no-untyped-def]
+def _shadow(rule, steps, m, q):  # type: ignore[no-untyped-def]
     """The shadow of unvisited states with this q, brought to the steps that they have made."""
     A = q.shape[0]
     i = bucket_of_row(m.shadow_place, m.shadow_Q, q)
@@ -116,20 +149,20 @@ def _shadow(rule, clock, m, q):  # type: ignore[no-untyped-def]
         m.shadow_steps[g] = 0
     g = m.shadow_place[i] - 1
     row = slice(g, g + 1)
-    for step in range(m.shadow_steps[g] + 1, clock.steps[0] + 1):
+    for step in range(m.shadow_steps[g] + 1, steps[0] + 1):
         m.shadow_V[g] = mirror_rows(m.shadow_log_policy[row], m.shadow_last[row], m.shadow_Q[row], rule.eta)[0]
-        if step == clock.steps[1]:
+        if step == steps[1]:
             m.shadow_policy[g] = m.shadow_last[g]
-    m.shadow_steps[g] = clock.steps[0]
+    m.shadow_steps[g] = steps[0]
     return g
 
 
 @compiled
-def _by_form(rule, clock, m, q, row):  # type: ignore[no-untyped-def]
+def _by_form(rule, steps, m, q, row):  # type: ignore[no-untyped-def]
     """V, pi and the policy played of an unvisited state, in closed form but for the last step."""
-    tilted(q, rule.eta, clock.steps[1], m.log_policy[row], m.policy[row])
-    tilted(q, rule.eta, max(clock.steps[0] - 1, 0), m.log_policy[row], m.last[row])
-    if clock.steps[0] == 0:
+    tilted(q, rule.eta, steps[1], m.log_policy[row], m.policy[row])
+    tilted(q, rule.eta, max(steps[0] - 1, 0), m.log_policy[row], m.last[row])
+    if steps[0] == 0:
         return rule.V0
     one = slice(row, row + 1)
     return mirror_rows(m.log_policy[one], m.last[one], q.reshape(1, q.shape[0]), rule.eta)[0]
@@ -147,7 +180,7 @@ def _new_row(rule, m, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _met(source, rule, clock, m, x):  # type: ignore[no-untyped-def]
+def slot_of(source, rule, steps, bad, m, x):  # type: ignore[no-untyped-def]
     """The slot of state x, which is filled in if it is new; NONE if a reward is not in [0, 1]."""
     i = bucket_of(m.place, m.ids, x)
     if m.place[i] != 0:
@@ -157,7 +190,7 @@ def _met(source, rule, clock, m, x):  # type: ignore[no-untyped-def]
     for a in range(A):
         r = reward_of(source, x, np.int64(a))
         if not 0.0 <= r <= 1.0:
-            clock.bad[0], clock.bad[1], clock.bad[2] = x, a, r
+            bad[0], bad[1], bad[2] = x, a, r
             return np.int64(NONE)
         m.rewards[s, a] = r
         m.visits[s, a] = 1
@@ -168,14 +201,14 @@ def _met(source, rule, clock, m, x):  # type: ignore[no-untyped-def]
     m.ids[s] = x
     m.row[s] = NONE
     if q.min() == q.max():
-        m.V[s] = q[0] if clock.steps[0] > 0 else rule.V0
+        m.V[s] = q[0] if steps[0] > 0 else rule.V0
         return s
     row = _new_row(rule, m, s)
     m.Q[row] = q
     if rule.closed:
-        m.V[s] = _by_form(rule, clock, m, q, row)
+        m.V[s] = _by_form(rule, steps, m, q, row)
         return s
-    g = _shadow(rule, clock, m, q)
+    g = _shadow(rule, steps, m, q)
     m.V[s] = m.shadow_V[g]
     m.log_policy[row], m.last[row], m.policy[row] = m.shadow_log_policy[g], m.shadow_last[g], m.shadow_policy[g]
     return s
@@ -252,17 +285,16 @@ def _plan(rule, clock, m, chosen):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def advance(source, rule, key, clock, m, goal, times, curve):  # type: ignore[no-untyped-def]
-    """Play until the first epoch that ends at time `goal` or later, or T; or until there is no room. Says which."""
+def advance(source, rule, key, clock, m, epochs, goal, times):  # type: ignore[no-untyped-def]
+    """Play up to epoch `epochs`, or to the first one that ends at time `goal` or later; or until there is no room. Says
+    why it came back."""
     A = m.rewards.shape[1]
     uniform_row = np.full(A, 1.0 / A)
     restart = 1 - rule.gamma
     if clock.time[0] == 0 and not clock.inside[0] and clock.epoch[0] == 0:
         clock.state[0] = start_of(source, uniform(key, 0, 3))
-    while clock.time[0] < rule.steps:
+    while clock.inside[0] or (clock.time[0] < goal and clock.epoch[0] < epochs):
         if not clock.inside[0]:
-            if clock.time[0] >= goal:
-                return AT_GOAL
             clock.epoch[0] += 1
             chosen = rule.inner - 1
             if rule.pick and rule.inner > 1:
@@ -276,7 +308,7 @@ def advance(source, rule, key, clock, m, goal, times, curve):  # type: ignore[no
             if not 0 <= x < rule.states:
                 clock.bad[0] = x
                 return BAD_START
-            s = _met(source, rule, clock, m, x)
+            s = slot_of(source, rule, clock.steps, clock.bad, m, x)
             if s == NONE:
                 return BAD_REWARD
             t = clock.time[0] + 1
@@ -286,16 +318,29 @@ def advance(source, rule, key, clock, m, goal, times, curve):  # type: ignore[no
             if not 0 <= y < rule.states:
                 clock.bad[0], clock.bad[1], clock.bad[2] = x, a, y
                 return BAD_SUCCESSOR
-            to = _met(source, rule, clock, m, y)
+            to = slot_of(source, rule, clock.steps, clock.bad, m, y)
             if to == NONE:
                 return BAD_REWARD
             _add(rule, m, s, a, to)
             clock.time[0] = t
             clock.earned[0] += m.rewards[s, a]
             while clock.point[0] < times.shape[0] and times[clock.point[0]] <= t:
-                curve[clock.point[0]] = clock.earned[0]
+                clock.curve[clock.point[0]] = clock.earned[0]
                 clock.point[0] += 1
             reset = u_reset < restart
             clock.state[0] = start_of(source, u_initial) if reset else y
             clock.inside[0] = not reset and t < rule.steps
     return AT_GOAL
+
+
+@compiled
+def meet(source, rule, steps, bad, m, states, slots, begin):  # type: ignore[no-untyped-def]
+    """The slots of these states from number `begin` on, while there is room. The number of the next one, and whether
+    all rewards are in [0, 1]."""
+    for i in range(begin, states.shape[0]):
+        if short(m):
+            return i, True
+        slots[i] = slot_of(source, rule, steps, bad, m, states[i])
+        if slots[i] == NONE:
+            return i, False
+    return states.shape[0], True
