@@ -26,8 +26,9 @@ the theory's by default: `scale` multiplies the bonus or the confidence radius, 
 else is tuned in comparisons. With `support=on` a learner also knows which successors a pair may have, at most B of
 them; a comparison is fair if all learners know them, or none.
 
-**Trust** is the source of the implementation: CHECKED against a public text or code; MEM-H, MEM-M, MEM-L from memory,
-with high, medium or low confidence; RECON, reconstructed because the text was not available; DERIVED in this library.
+**Trust** is the source of the implementation: CHECKED against a public text or code; MEM-H, MEM-M, MEM-L recalled by
+this library's authors without the text at hand, with high, medium or low confidence; RECON, reconstructed because the
+text was not available; DERIVED in this library.
 [What each learner was compared with](../explanation/trust.md) has the sources and the number of digits.
 
 ## Families
@@ -106,8 +107,8 @@ FAMILIES = {
     ),
     "contrib": Family(
         "Reconstructions",
-        "Reconstructions of methods whose text was not available, and methods given from memory; their label Trust "
-        "says which.",
+        "Reconstructions of methods whose text was not available, and methods written without their paper at hand; "
+        "their label Trust says which.",
         "you need one of these methods, and a reconstruction is good enough",
     ),
     "fixed": Family(

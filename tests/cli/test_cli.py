@@ -183,7 +183,7 @@ def test_the_same_command_goes_on_where_a_run_was_stopped(tmp_path):
     assert Run.load(tmp_path / "it.run").complete
     other = ravi(*words, "4000", check=False, cwd=tmp_path)
     assert other.returncode == 2
-    assert "another run than this" in other.stderr
+    assert "which is another run" in other.stderr
 
 
 def test_the_demo_draws_its_figure_and_ends_with_its_page(tmp_path):

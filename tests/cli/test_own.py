@@ -86,7 +86,7 @@ def test_a_box_of_which_nothing_is_known_needs_no_word(typed):
     out, err, status = typed("learn", "Pendulum-v1", "--steps", 300)
     assert (err, status) == ("", 0)
     assert "grid             60 x 60 cells from [-3.14, " in out
-    assert "actions          5 levels from [-2] to [2] of a Box; a wrapper says others" in out
+    assert "actions          5 levels from [-2] to [2] of a Box; a wrapper can set others" in out
     assert "to 0 (those observed, and 0)" in out
     assert "levels" not in typed("learn", "FrozenLake-v1", "--steps", 20)[0]
 
@@ -141,7 +141,7 @@ def test_learn_prints_for_people_too(typed, own):
     out, err, status = typed(*LEARN, *RANGE, "--save", "it.policy", "--option", "length=5")
     assert (err, status) == ("", 0)
     assert out.startswith("ravi-ucb,scale=0.01,eta=0.5 in Lake-v0, length=5 (gamma 0.9): 3,000 steps\n")
-    for line in ("terminations (absorb)", "of 7 steps, taken off", "from 0 to 1 (given)", "optimistic value ",
+    for line in ("terminations (absorb)", "of 7 steps, removed", "from 0 to 1 (given)", "optimistic value ",
                  " cycles), the later half", "policy earns  ", "policy is worth  ", "steps per second",
                  "the last one, in it.policy", "ravi evaluate it.policy; ravi play it.policy"):  # fmt: skip
         assert line in out, line
@@ -208,7 +208,7 @@ def test_an_output_policy_that_is_still_to_come_is_not_kept(typed, own):
     own.at = {1: lambda: os.kill(os.getpid(), signal.SIGINT)}
     out, _, status = typed(*LEARN, *RANGE, "--policy", "output", "--save", "it.policy")
     assert status == 130
-    assert "policy           not saved: its time is still to come" in out
+    assert "policy           not saved: the step that draws it is not reached" in out
     assert not os.path.exists("it.policy")
 
 

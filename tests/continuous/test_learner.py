@@ -27,6 +27,11 @@ def run(learner, mdp, seeds, scored=None, every=1):
     return made, [planner_of(made, learner, row) for row in range(len(made.seeds))]
 
 
+def fresh(learner, key=0):
+    """A seed that has made no step."""
+    return Planner(learner.parts, learner.init(np.array([key], np.uint64)))
+
+
 def on_nodes(m):
     """The mixture of the nodes as a finite MDP."""
     on = grid(P, m)
@@ -51,8 +56,8 @@ def add(planner, x, a, y):
     rows = planner.rows.reshape(planner.m, planner.A, planner.d, planner.m)
     for one in zip(x, a, y, strict=True):
         phi, target = rows[one[0], one[1]] @ planner.played.U, planner.played.U[one[2]]
-        planner.covariance += np.outer(phi, phi)
-        planner.response += phi * target
+        planner.own.covariance[0] += np.outer(phi, phi)
+        planner.own.response[0] += phi * target
 
 
 @pytest.mark.parametrize(
@@ -66,19 +71,19 @@ def add(planner, x, a, y):
 def test_on_the_nodes_it_is_the_learner_of_finite_mixtures(mine, theirs, options):
     key, m = 5, 16
     learner, other = mine(P, grid(P, m), 500, **options), theirs(on_nodes(m).problem, 500, **options)
-    planner, state = Planner(learner.parts, key), other.init(np.array([key], np.uint64))
+    planner, state = fresh(learner, key), other.init(np.array([key], np.uint64))
     assert learner.parts.eta == pytest.approx(other.settings["eta"], rel=1e-12)
     draw, t = np.random.default_rng(1), 1
     for _ in range(30):
         planner.plan(t)
         state = other.plan(state)
         np.testing.assert_allclose(planner.played.V, state.V[0], atol=1e-9)
-        np.testing.assert_allclose(planner.played_policy, state.policy[0], atol=1e-9)
+        np.testing.assert_allclose(planner.own.policy[0], state.policy[0], atol=1e-9)
         x, a, y = draw.integers(m, size=9), draw.integers(3, size=9), draw.integers(m, size=9)
         add(planner, x, a, y)
         state = other.add(state, path_of(x, a, y, t))
         t += 9
-    assert np.ptp(planner.played_policy) > 0.3  # so that the comparison says something
+    assert np.ptp(planner.own.policy[0]) > 0.3  # so that the comparison says something
     assert np.ptp(planner.played.V) > 0.1
 
 
@@ -138,15 +143,15 @@ def test_a_run_is_algorithm_3_with_everything_on_demand():
     starts, Lam, b = transcribed(LEVEL, m, T, 0.02 * learner.parts.beta, 1.0, key)
     found, (last,) = run(learner, LEVEL, [key])
     assert found.T_k[0].tolist() == starts
-    np.testing.assert_allclose(last.covariance, Lam, rtol=1e-8)
-    np.testing.assert_allclose(last.response, b, rtol=1e-8)
-    assert np.ptp(last.played_policy) > 0.3
+    np.testing.assert_allclose(last.own.covariance[0], Lam, rtol=1e-8)
+    np.testing.assert_allclose(last.own.response[0], b, rtol=1e-8)
+    assert np.ptp(last.own.policy[0]) > 0.3
 
 
 def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
     T, key = 60, 2
     learner = ravi_ucb_plus(P, grid(P, 16), T, scale=0.1, inner=2)
-    planner, t, x = Planner(learner.parts, key), 0, np.empty(1)
+    planner, t, x = fresh(learner, key), 0, np.empty(1)
     P.begin(P.constants, np.uint64(key), 0, 1 << 20, x)
     while t < T:
         planner.plan(t + 1)
@@ -158,35 +163,33 @@ def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
             y = np.empty(1)
             P.draw(P.constants, i, x, a, np.uint64(key), t, 8, y)
             phi = (
-                quadrature.rows(P, planner.learner.grid, x)[0][0, 3 * a : 3 * a + 3]
-                @ (planner.played.V - middle)
-                / sigma
+                quadrature.rows(P, planner.rule.grid, x)[0][0, 3 * a : 3 * a + 3] @ (planner.played.V - middle) / sigma
             )
-            planner.covariance += np.outer(phi, phi)
-            planner.response += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
+            planner.own.covariance[0] += np.outer(phi, phi)
+            planner.own.response[0] += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
             x = y
             if uniform(key, t, 0) < 1 - P.discount:
                 x = np.empty(1)
                 P.begin(P.constants, np.uint64(key), t, 1 << 20, x)
                 break
     _, (found,) = run(learner, LEVEL, [key])
-    np.testing.assert_allclose(found.covariance, planner.covariance, rtol=1e-9)
-    np.testing.assert_allclose(found.response, planner.response, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.own.covariance[0], planner.own.covariance[0], rtol=1e-9)
+    np.testing.assert_allclose(found.own.response[0], planner.own.response[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
 def test_on_demand_at_a_node_is_what_is_kept_there(make):
     _, (found,) = run(make(P, grid(P, 24), 400, scale=0.02, eta=0.3), LEVEL, [0])
-    pi, V = found.at(found.learner.grid.nodes)
-    np.testing.assert_allclose(pi, found.played_policy, atol=1e-9)
+    pi, V = found.at(found.rule.grid.nodes)
+    np.testing.assert_allclose(pi, found.own.policy[0], atol=1e-9)
     np.testing.assert_allclose(V, found.played.V, atol=1e-9)
     assert np.ptp(pi) > 0.3
 
 
 def test_the_scored_policy_is_the_one_on_demand_at_the_nodes_of_the_reference():
     ref, learner = reference(LEVEL, 48), ravi_ucb_plus(P, grid(P, 24), 200, scale=0.1, inner=4)
-    planner, world = Planner(learner.parts, 1), box(LEVEL, scored=ref)
-    scoring = quadrature.rows(P, planner.learner.grid, ref.grid.nodes)[0].reshape(-1, 24)
+    planner, world = fresh(learner, 1), box(LEVEL, scored=ref)
+    scoring = quadrature.rows(P, planner.rule.grid, ref.grid.nodes)[0].reshape(-1, 24)
     options = {"record": [], "points": 5, "pad": False, "keep_epochs": True, "measured": True}
     (measure,) = world.scores(learner, 200, options).measures
     scored, draw = measure.init(np.ones(1, np.uint64)), np.random.default_rng(0)
@@ -238,7 +241,7 @@ def test_the_error_of_the_quadrature_falls_with_nodes():
 def test_misspecification_widens_the_bonus_as_derived():
     T, eps = 100, 0.01
     for make, unit in ((ravi_ucb, P.horizon / 2), (ravi_ucb_plus, 1.0)):
-        plain, wide = (Planner(make(P, grid(P, 16), T, misspecification=e).parts, 0) for e in (0.0, eps))
+        plain, wide = (fresh(make(P, grid(P, 16), T, misspecification=e)) for e in (0.0, eps))
         assert wide.radius() == pytest.approx(plain.radius() + unit * eps * sqrt(T))
         V = np.linspace(1, 3, 16)
         for planner in (plain, wide):
@@ -253,13 +256,13 @@ def test_a_backup_has_the_bonus_of_a_misspecified_mixture_literally(make):
     """CB = sigma beta ||R^T phi_U|| + extra with beta = eps sqrt(T) and extra = eps, in parts of half the range: small
     enough here for nothing to be cut."""
     T, eps = 100, 1e-4
-    planner = Planner(make(P, grid(P, 16), T, scale=0, misspecification=eps).parts, 0)
+    planner = fresh(make(P, grid(P, 16), T, scale=0, misspecification=eps))
     nodes, draw = 16, np.random.default_rng(0)
     add(planner, draw.integers(nodes, size=30), draw.integers(P.actions, size=30), draw.integers(nodes, size=30))
     planner.plan(1)  # what was added is in R now
     V = np.linspace(1, 3, nodes)
     Q, half = planner.record(V), 1.0 if make is ravi_ucb_plus else P.horizon / 2
-    last = planner.filled - 1
+    last = planner.own.filled[0] - 1
     theta, R, U = planner.records.theta[last], planner.records.root[last], planner.standard(V).U
     c, sigma = (2.0, 1.0) if make is ravi_ucb_plus else (0.0, 1.0)
     phi = (planner.rows @ U).reshape(nodes, P.actions, P.dimension)

@@ -353,7 +353,7 @@ def test_what_cannot_be_built_is_told():
         agent("optimum", world.problem, 10)
     with pytest.raises(InputError, match="has no features"):
         agent("ravi-ucb/mixture", None, 10, states=3, actions=2, discount=0.5)
-    with pytest.raises(InputError, match="simulates rewards that are unknown, and here they are"):
+    with pytest.raises(InputError, match="simulates rewards that are unknown, and on a stream they are unknown"):
         agent("ravi-ucb/unknown-rewards", None, 10, states=3, actions=2, discount=0.5)
 
 

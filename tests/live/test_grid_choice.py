@@ -156,7 +156,7 @@ def test_levels_of_actions_are_said(size, said):
             return super().step(int(action[0] > 0))
 
     made = learned(Plane(), 40)
-    assert dict(made.facts())["actions"] == f"{said} of a Box; a wrapper says others"
+    assert dict(made.facts())["actions"] == f"{said} of a Box; a wrapper can set others"
     assert "actions" not in dict(learned(Point(), 40).facts())
 
 

@@ -170,6 +170,13 @@ def test_a_bad_reward_loses_nothing(reward, message, tmp_path):
     assert learn(Corridor(), SCALED, 1000, checkpoint=file, **MOST).agent.visits.sum() == 1000
 
 
+def test_an_estimate_does_not_rest_on_a_range_that_its_plays_leave():
+    with pytest.raises(Broken, match=r"step \d+: the reward is 0.5, outside its range .* was evaluated") as broken:
+        learn(Corridor(reward=0.5), SCALED, 40, evaluate=200, **MOST)
+    assert broken.value.learned.plays == 40
+    assert broken.value.learned.estimate is None
+
+
 def test_truncations_are_cuts():
     made = learn(Corridor(limit=3), SCALED, 1000, **MOST)
     assert made.environment["truncations"] > 20

@@ -339,7 +339,7 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
         f"{counted(told['truncations'], 'truncation')}"
     )
     if told["time_limit_taken_off"] is not None:
-        yield f"  time limit       of {told['time_limit_taken_off']:,} steps, taken off: the discount is the horizon"
+        yield f"  time limit       of {told['time_limit_taken_off']:,} steps, removed: the discount sets the horizon"
     if told["grid_chosen"] is not None:
         yield f"  grid             {told['grid_chosen']}"
     if told["action_levels"] is not None:
@@ -360,7 +360,7 @@ def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
     else:
         yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} steps per second"
     if told["saved"] is None:
-        yield f"  policy           not saved: {'its time is still to come' if early else 'use --save FILE'}"
+        yield f"  policy           not saved: {'the step that draws it is not reached' if early else 'use --save FILE'}"
     else:
         yield f"  policy           the {told['policy']} one, in {told['saved']}"
         world = f" {told['environment']}" if ":" in told["environment"] else ""  # its code runs where it is named

@@ -80,10 +80,10 @@ def run(
     wanted = ["trajectory"] if trajectory else []
     if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
         raise InputError(
-            f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds: another run than this"
+            f"{save} holds a run of {stopped.steps} steps on {len(stopped.seeds)} seeds, which is another run"
         )
     if stopped is not None and [stopped.options[key] for key in ("record", "points", "pad")] != [wanted, points, pad]:
-        raise InputError(f"{save} holds a run with other --trajectory, --points or --pad than these")
+        raise InputError(f"{save} holds a run with another --trajectory, --points or --pad")
     short = T * len(chosen) <= SHORT
     with progress_bar(f"{agent.name} on {world.name}") as progress, sparing(4.0) if short else nullcontext():
         if device == "gpu":  # whose kernels are compiled: the speed is that of the run
@@ -104,7 +104,7 @@ def run(
     uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
     say_json(_summary(made, uniform)) if as_json else say(f"{made!r}{_against_uniform(made, uniform)}")
     if effort.interpreted > made.seconds / 2 and short and sys.stderr.isatty():
-        say("ravi: not compiled, since so short a run is over sooner so; others are faster", error=True)
+        say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
         from ravi.lab.report.figures import regret_figure
 

@@ -1,4 +1,4 @@
-"""What is a problem with continuous states? A box, finitely many actions, d simulators with densities, a start.
+"""Problems with continuous states: a box, finitely many actions, d simulators with densities, a start.
 
     P(. | x, a) = sum_i theta_i psi_i(x, a, .),   theta on the simplex,   psi_i(x, a, y) = prod_c psi_ic(x, a, y_c)
 

@@ -1,4 +1,4 @@
-"""How does a simulator draw? Normal, truncated normal, Gamma and Beta numbers from uniform(key, t, lane), compiled.
+"""Draws of simulators: normal, truncated normal, Gamma and Beta numbers from uniform(key, t, lane), compiled.
 
 Rejection takes as many lanes as it needs: each function gives the next free lane beside its number.
 """

@@ -1,4 +1,4 @@
-"""What is optimal, and what is a policy worth? The equations of the nodes, solved to a stated error.
+"""The optimum and the values of policies: the equations of the nodes, solved to a stated error.
 
     V(x_j) = max_a r(x_j, a) + gamma sum_l P(x_l | x_j, a) V(x_l)
 

@@ -43,14 +43,14 @@ from ravi import core, validation
 from ravi._jit.functions import compiled
 from ravi.continuous import quadrature
 from ravi.continuous.core import BEGIN_LANE, SUCCESSOR_LANE, ContinuousProblem
-from ravi.continuous.planner import NONE, Planner, Rule, State, at_state, node_rows, planner_at, share_of, stored
+from ravi.continuous.planner import NONE, Planner, Rule, State, at_state, initial_state, node_rows
 from ravi.continuous.quadrature import Grid
 from ravi.core import Array
 from ravi.random import block
 from ravi.runtime import tree
 from ravi.runtime.ranges import Facts, check
 from ravi.runtime.result import Run
-from ravi.runtime.walk import draw, find
+from ravi.runtime.walk import draw, find, keep
 from ravi.schedules import at_reset
 from ravi.theory import constants, mixture
 
@@ -118,28 +118,26 @@ def _learner(rule: Rule) -> core.Learner:
     """The learner of these constants: it plans one seed after the other, and learns as it walks."""
     rows, r = node_rows(rule), quadrature.rewards(rule.problem, rule.grid.nodes)
 
-    def init(keys: Array) -> State:
-        return stored([Planner(rule, key, rows, r) for key in keys])
-
     def plan(s: State) -> State:
         for i in range(len(s.key)):
-            planner = planner_at(rule, s, i, rows, r)
-            planner.plan(int(s.time[i]) + 1)
-            planner.store(s, i)
+            Planner(rule, s, i, rows, r).plan(int(s.time[i]) + 1)
         return s
 
     kept = {name: value for name, value in rule._asdict().items() if name not in ("name", "problem", "grid")}
     settings = {name: value for name, value in kept.items() if value == value} | {"nodes": rule.grid.size}
-    return core.Learner(rule.name, init, plan, lambda s, path: s, at_reset(), settings, rule, walk=partial(walk, rule))  # type: ignore[arg-type]
+    parts: Any = rule
+    return core.Learner(
+        rule.name, partial(initial_state, rule), plan, keep, at_reset(), settings, parts, walk=partial(walk, rule)
+    )
 
 
-def sound(s: State, held: Any, begun: Any, facts: Facts, name: str) -> None:
+def sound(s: State, held: Any, initial: Any, facts: Facts, name: str) -> None:
     """An error where what a file holds, `s` among it, cannot be: compiled loops believe it."""
     rooms = [np.array([len(one) for one in part.parts]) for part in s.records]
     even = (rooms[0] == s.V.shape[1] * rooms[1]).all() and all((room == rooms[1]).all() for room in rooms[2:])
     if not (even and (s.filled <= rooms[1]).all()):
         raise validation.InputError("batch.state.records: their rooms do not agree")
-    flat, first = (tree.mapped(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, begun))
+    flat, first = (tree.mapped(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, initial))
     check(flat, first, facts, name)
 
 
@@ -150,11 +148,11 @@ def planner_of(run: Run, learner: core.Learner, row: int = 0) -> Planner:
         raise validation.InputError(f"{run.learner} on {run.mdp} with {learner.name} is no run on continuous states")
     state, of = run.state, learner.parts.problem
     if isinstance(state, dict):
-        begun = learner.init(np.array(run.seeds, np.uint64))
-        state = tree.fill(begun, state)
+        initial = learner.init(np.array(run.seeds, np.uint64))
+        state = tree.fill(initial, state)
         facts = Facts(1, of.actions, of.horizon, run.steps, run.plays, run.plays, run.steps)
-        sound(state, state, begun, facts, "batch.state")
-    return planner_at(learner.parts, state, validation.whole(row, "row", 0, len(run.seeds) - 1))
+        sound(state, state, initial, facts, "batch.state")
+    return Planner(learner.parts, state, validation.whole(row, "row", 0, len(run.seeds) - 1))
 
 
 def walk(
@@ -162,15 +160,13 @@ def walk(
 ) -> tuple[int, int]:
     """An epoch of every seed that is not over, as `ravi.runtime.walk.walk` does it; rewards are summed in the state."""
     problem = rule.problem
-    functions, numbers = problem.functions, (problem.discount, problem.horizon, share_of(rule))
     path.length[:], ended = 0, 0
     for i in np.flatnonzero(over == 0).tolist():
-        planner, before = planner_at(rule, s, i, NONE, NONE), int(walkers.time[i])
+        planner, before = Planner(rule, s, i, NONE, NONE), int(walkers.time[i])
         t, more = _walk(
-            functions.factor, functions.draw, functions.reward, functions.begin, problem.constants, *rule.grid[:3],
-            problem.actions, theta, *planner.records, planner.active, planner.played.U, planner.played.stats,
-            rule.eta, *numbers, 1 - problem.discount, planner.key, before, T, walkers.state[i],
-            planner.covariance, planner.response,
+            problem.functions, problem.constants, rule.grid, planner.records, planner.active, rule.numbers,
+            tuple(planner.played), problem.actions, theta, s.key[i], before, T, walkers.state[i], s.covariance[i],
+            s.response[i],
         )  # fmt: skip
         walkers.time[i] = s.time[i] = t
         s.earned[i] += more
@@ -180,29 +176,23 @@ def walk(
 
 @compiled
 def _walk(  # type: ignore[no-untyped-def]
-    factor, draw_from, reward, begin, constants, points, weights, start, A, theta_sums, Us, stats, theta,
-    root, active, U, standard, eta, gamma, H, share, restart, key, t, T, x, Lam, b,
+    functions, constants, on, records, active, numbers, played, A, theta_sums, key, t, T, x, Lam, b
 ):  # fmt: skip
     """Play until a reset or T; x, Lambda and b in place. The last t, and the rewards earned."""
-    d, m = theta.shape[1], Us.shape[0]
+    (_, U, standard), restart = played, 1 - numbers[1]
+    d, m = b.shape[0], U.shape[0]
     c, sigma, low, high = standard[0], standard[1], standard[2], standard[3]
     rows, rows_y = np.empty((A * d, m)), np.empty((A * d, m))
     pi, pi_y, y, phi = np.empty(A), np.empty(A), np.empty(x.shape[0]), np.empty(d)
     earned = 0.0
-    _, r = at_state(
-        factor, reward, constants, x, points, weights, start, Us, stats, theta, root, active,
-        eta, gamma, H, share, rows, pi,
-    )  # fmt: skip
+    _, r = at_state(functions, constants, on, records, active, numbers, x, rows, pi)
     while True:
         t += 1
         u_reset, u_action, u_simulator, _ = block(key, t, 0)
         a = draw(pi, u_action)
-        draw_from(constants, find(theta_sums, u_simulator), x, a, key, t, SUCCESSOR_LANE, y)
+        functions.draw(constants, find(theta_sums, u_simulator), x, a, key, t, SUCCESSOR_LANE, y)
         earned += r[a]
-        V, r = at_state(
-            factor, reward, constants, y, points, weights, start, Us, stats, theta, root, active,
-            eta, gamma, H, share, rows_y, pi_y,
-        )  # fmt: skip
+        V, r = at_state(functions, constants, on, records, active, numbers, y, rows_y, pi_y)
         target = (min(max(V, low), high) - c) / sigma
         for i in range(d):
             phi[i] = 0.0
@@ -213,7 +203,7 @@ def _walk(  # type: ignore[no-untyped-def]
             for j in range(d):
                 Lam[i, j] += phi[i] * phi[j]
         if u_reset < restart:
-            begin(constants, key, t, BEGIN_LANE, x)
+            functions.begin(constants, key, t, BEGIN_LANE, x)
             break
         x[:] = y
         rows, rows_y, pi, pi_y = rows_y, rows, pi_y, pi

@@ -1,4 +1,4 @@
-"""What does a seed know on continuous states, and how does it plan? Records of backups, V on the nodes, Q anywhere.
+"""One seed on continuous states: records of backups, V on the nodes, Q anywhere, and the plan of an epoch.
 
 The equations are those of `ravi.continuous.learner`.
 """
@@ -6,7 +6,6 @@ The equations are those of `ravi.continuous.learner`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from math import log, sqrt
 from typing import Annotated, Any, NamedTuple
 
@@ -27,6 +26,7 @@ from ravi.runtime import ranges
 from ravi.runtime.ranges import Fixed, LogPolicy, Number, Plays, Policy, Positive, Range, Whole
 from ravi.runtime.tree import Ragged
 
+ROOM = 16  # records of a seed that there is room for when it begins
 NONE = np.zeros(0)  # for what a planner that does not plan does not need
 
 
@@ -52,6 +52,12 @@ class Rule(NamedTuple):
     span: bool
     clip: bool
     gamma: bool  # gamma CB for CB
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Numbers that compiled functions are given: eta, gamma, H, and the factor of the bonus."""
+        of = self.problem
+        return self.eta, of.discount, of.horizon, of.discount if self.gamma else 1.0
 
 
 class Records(NamedTuple):
@@ -95,196 +101,152 @@ class Values(NamedTuple):
     stats: Array  # c, sigma, low, high    (4,)
 
 
-def planner_at(rule: Rule, s: State, i: int, rows: Array | None = None, r: Array | None = None) -> Planner:
-    """The planner of seed i, which works on the arrays of the state."""
-    planner = Planner(rule, s.key[i], rows, r)
-    planner.covariance, planner.response, planner.root = s.covariance[i], s.response[i], s.root[i]
-    planner.last, planner.log_policy, planner.policy = s.last[i], s.log_policy[i : i + 1], s.last_policy[i : i + 1]
-    planner.filled, planner.taken, planner.active = int(s.filled[i]), int(s.taken[i]), int(s.active[i])
-    planner.Q = s.Q[i] if planner.filled and not rule.fresh else None
-    planner.records = Records(s.records.U.parts[i].reshape(planner.m, -1), *(part.parts[i] for part in s.records[1:]))
-    planner.played, planner.played_policy = planner.standard(s.V[i]), s.policy[i]
-    return planner
+def initial_state(rule: Rule, keys: Array) -> State:
+    """The state of seeds that have made no step."""
+    n, m, A, d, lam = len(keys), rule.grid.size, rule.problem.actions, rule.problem.dimension, rule.regularization
 
+    def none() -> Array:
+        return np.zeros(n, np.int64)
 
-def stored(planners: Sequence[Planner]) -> State:
-    """The state of seeds that have not played."""
-    n, one = len(planners), planners[0]
-
-    def each(part: Array) -> Array:
-        return np.array([part] * n)
-
-    none, keys = np.zeros(n, np.int64), np.array([planner.key for planner in planners], np.uint64)
-    records = Records(*(Ragged(parts) for parts in zip(*(planner.flat() for planner in planners), strict=True)))
+    shapes = (m * ROOM,), (ROOM, 6), (ROOM, d), (ROOM, d, d)
     return State(
-        each(one.covariance), each(one.response), each(one.root), each(one.last), each(one.log_policy[0]),
-        each(one.policy[0]), each(np.zeros((one.m, one.A))), each(one.played.V), each(one.played_policy),
-        none, none.copy(), none.copy(), np.zeros(n), none.copy(), keys, records,
+        np.tile(lam * np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.tile(np.eye(d) / sqrt(lam), (n, 1, 1)),
+        np.zeros((n, m)), np.full((n, m, A), -log(A)), np.full((n, m, A), 1 / A), np.zeros((n, m, A)),
+        np.zeros((n, m)), np.full((n, m, A), 1 / A), none(), none(), none(), np.zeros(n), none(),
+        np.array(keys, np.uint64), Records(*(Ragged([np.zeros(shape) for _ in keys]) for shape in shapes)),
     )  # fmt: skip
 
 
 class Planner:
-    """What a learner knows, for one seed: `plan` once per epoch; the walk adds to Lambda and b, in place."""
+    """One seed, whose arrays are those of a state: `plan` once per epoch; the walk adds to Lambda and b.
 
-    def __init__(self, learner: Rule, key: Any, rows: Array | None = None, r: Array | None = None) -> None:
-        self.learner, self.key = learner, np.uint64(key)
-        problem, m = learner.problem, learner.grid.size
-        self.A, self.d, self.m = problem.actions, problem.dimension, m
-        if rows is None:
-            rows = node_rows(learner)
-        self.rows = rows  # p_i(x_l | x_j, a)    (m A d, m)
-        self.r = quadrature.rewards(problem, learner.grid.nodes) if r is None else r
-        lam = learner.regularization
-        self.covariance, self.response = lam * np.eye(self.d), np.zeros(self.d)
-        self.root = np.eye(self.d) / sqrt(lam)
-        self.last = np.zeros(m)  # V of the last backup
-        self.log_policy = np.full((1, m, self.A), -log(self.A))
-        self.policy = np.full((1, m, self.A), 1 / self.A)
-        self.Q: Array | None = None  # of the next mirror step, where data lag
-        room, d = 16, self.d
-        self.records = Records(np.zeros((m, room)), np.zeros((room, 6)), np.zeros((room, d)), np.zeros((room, d, d)))
-        self.filled = 0  # records made
-        self.taken = 0  # records that the last policy is of
-        self.active = 0  # records that the played one is of
-        self.played = self.standard(self.last)
-        self.played_policy = self.policy[0].copy()
+    Parameters
+    ----------
+    rule : the learner's
+    state : of all seeds, written in place
+    seed : which of them
+    rows, r : p_i(x_l | x_j, a), (m A d, m), and r of the nodes, which are the same for all seeds
+    """
 
-    def flat(self) -> tuple[Array, ...]:
-        """The records as a state has them."""
-        return self.records.U.reshape(-1), *self.records[1:]
+    def __init__(self, rule: Rule, state: State, seed: int = 0, rows: Any = None, r: Any = None) -> None:
+        one = (part[seed : seed + 1] for part in state[:-1])
+        self.rule, self.seed, self.own = rule, seed, State._make([*one, state.records])
+        self.A, self.d, self.m = rule.problem.actions, rule.problem.dimension, rule.grid.size
+        self.rows = node_rows(rule) if rows is None else rows
+        self.r = quadrature.rewards(rule.problem, rule.grid.nodes) if r is None else r
 
-    def store(self, s: State, i: int) -> None:
-        """Into a state, whose arrays are those of `planner_at`, what was not written there in place."""
-        s.last[i], s.V[i], s.log_policy[i], s.last_policy[i] = self.last, self.played.V, self.log_policy, self.policy
-        s.filled[i], s.taken[i], s.active[i] = self.filled, self.taken, self.active
-        if self.Q is not None:
-            s.Q[i] = self.Q
-        for leaf, array in zip(s.records, self.flat(), strict=True):
-            leaf.parts[i] = array
+    @property
+    def records(self) -> Records:
+        """The records, with room for more."""
+        U, *others = (leaf.parts[self.seed] for leaf in self.own.records)
+        return Records(U.reshape(self.m, -1), *others)
+
+    @property
+    def active(self) -> int:
+        """How many records the policy that is played is of."""
+        return int(self.own.active[0])
+
+    @property
+    def played(self) -> Values:
+        """V of the policy that is played."""
+        return self.standard(self.own.V[0])
 
     def standard(self, V: Array) -> Values:
         """V less its middle, in parts of its span, as far as these are on."""
-        how, low, high = self.learner, float(V.min()), float(V.max())
-        c = (low + high) / 2 if how.centre else 0.0
-        sigma = max((high - low) / 2, LEAST) if how.span else 1.0
-        ends = (low, high) if how.clip else (-np.inf, np.inf)
+        rule, low, high = self.rule, float(V.min()), float(V.max())
+        c = (low + high) / 2 if rule.centre else 0.0
+        sigma = max((high - low) / 2, LEAST) if rule.span else 1.0
+        ends = (low, high) if rule.clip else (-np.inf, np.inf)
         return Values(V, (V - c) / sigma, np.array([c, sigma, *ends]))
 
     def radius(self) -> float:
         """beta, with what quadrature adds to it."""
-        how = self.learner
-        beta = how.beta
+        rule = self.rule
+        beta = rule.beta
         if math.isnan(beta):
-            beta = float(
-                log_det_radius(
-                    self.root[None],
-                    self.d,
-                    confidence_term(how.delta),
-                    noise=how.noise,
-                    regularization=how.regularization,
-                    bound=how.bound,
-                )[0]
+            term = confidence_term(rule.delta)
+            found = log_det_radius(
+                self.own.root, self.d, term, noise=rule.noise, regularization=rule.regularization, bound=rule.bound
             )
-        unit = 1.0 if how.span else how.problem.horizon / 2
-        return how.scale * beta + unit * how.eps * sqrt(how.steps)
+            beta = float(found[0])
+        unit = 1.0 if rule.span else rule.problem.horizon / 2
+        return rule.scale * beta + unit * rule.eps * sqrt(rule.steps)
 
     def record(self, V: Array) -> Array:
         """A backup of V with the data at hand: its record is kept; Q on the nodes   (m, A)."""
-        how, problem = self.learner, self.learner.problem
-        if self.filled == len(self.records.stats):
-            more = (doubled(part, axis=int(k == 0)) for k, part in enumerate(self.records))
-            self.records = Records(*more)
-        values, n = self.standard(V), self.filled
-        extra = how.eps * (values.stats[1] if how.span else problem.horizon / 2)
-        to = self.records
+        rule, own, n = self.rule, self.own, int(self.own.filled[0])
+        if n == len(self.records.stats):
+            for k, (leaf, part) in enumerate(zip(self.own.records, self.records, strict=True)):
+                more = np.concatenate([part, np.zeros_like(part)], axis=int(k == 0))
+                leaf.parts[self.seed] = more.reshape(-1) if k == 0 else more
+        values, root, to = self.standard(V), own.root[0], self.records
+        extra = rule.eps * (values.stats[1] if rule.span else rule.problem.horizon / 2)
         to.stats[n] = (*values.stats, self.radius(), extra)
-        to.U[:, n], to.theta[n], to.root[n] = values.U, self.root @ (self.root.T @ self.response), self.root
-        self.filled = n + 1
+        to.U[:, n], to.theta[n], to.root[n] = values.U, root @ (root.T @ own.response[0]), root
+        own.filled[0] = n + 1
         phi = (self.rows @ values.U).reshape(self.m, self.A * self.d)
         Q = np.empty((self.m, self.A))
-        backed_up_all(phi, self.r, to.stats[n], to.theta[n], to.root[n], *self.numbers, Q)
+        back_up_all(phi, self.r, to, n, rule.numbers, Q)
         return Q
-
-    @property
-    def numbers(self) -> tuple[float, float, float]:
-        """gamma, H, and the factor of the bonus."""
-        problem = self.learner.problem
-        return problem.discount, problem.horizon, share_of(self.learner)
-
-    def mirror(self, Q: Array) -> None:
-        V, self.log_policy, self.policy = mirror_step(
-            self.log_policy, self.policy, Q[None], self.learner.eta, in_place=True
-        )
-        self.last = V[0]
 
     def plan(self, t: int) -> None:
         """An epoch whose first step is t."""
-        how, chosen = self.learner, 0
-        if not invert_root(self.covariance, self.root):
+        rule, own, chosen = self.rule, self.own, 0
+        if not invert_root(own.covariance[0], own.root[0]):
             raise validation.InputError(
-                f"{how.problem.name}: Lambda is no longer positive definite to working precision"
+                f"{rule.problem.name}: Lambda is no longer positive definite to working precision"
             )
-        if how.inner > 1:
-            chosen = int(how.inner * uniform(self.key, t, PICK))
-        for j in range(how.inner):
-            if how.fresh:
-                self.mirror(self.record(self.last))
-                self.taken += 1
-            else:
-                if self.Q is not None:  # the first is Q_1 = E V_0, which changes nothing
-                    self.mirror(self.Q)
-                    self.taken += 1
-                self.Q = self.record(self.last)
+        if rule.inner > 1:
+            chosen = int(rule.inner * uniform(own.key[0], t, PICK))
+        for j in range(rule.inner):
+            Q = self.record(own.last[0])[None] if rule.fresh else own.Q
+            if own.filled[0]:  # else Q is Q_1 = E V_0, which changes nothing
+                V, _, _ = mirror_step(own.log_policy, own.last_policy, Q, rule.eta, in_place=True)
+                own.last[0] = V[0]
+                own.taken[0] += 1
+            if not rule.fresh:
+                own.Q[0] = self.record(own.last[0])
             if j == chosen:
-                self.active, self.played = self.taken, self.standard(self.last)
-                self.played_policy[:] = self.policy[0]
+                own.active[0], own.V[0], own.policy[0] = own.taken[0], own.last[0], own.last_policy[0]
 
     def parameter(self) -> Array:
         """theta_hat of all data   (d,)."""
-        return np.linalg.solve(self.covariance, self.response)
+        return np.linalg.solve(self.own.covariance[0], self.own.response[0])
 
     def at(self, x: Any) -> tuple[Array, Array]:
         """pi and V of the played policy at any states: (N, A) and (N,)."""
-        problem, on = self.learner.problem, self.learner.grid
+        problem = self.rule.problem
         where = quadrature.states(problem, x)
         V, pi = np.empty(len(where)), np.empty((len(where), self.A))
         _at_all(
-            problem.functions.factor, problem.functions.reward, problem.constants, where, *on[:3],
-            *self.records, self.active, self.learner.eta, *self.numbers, V, pi,
+            problem.functions, problem.constants, self.rule.grid, self.records, self.active, self.rule.numbers,
+            where, V, pi,
         )  # fmt: skip
         return pi, V
 
     def quadrature_error(self, finer: Grid, x: Any) -> float:
         """|P_i V - sum_j p_ij V(x_j)| of the played V, the largest over simulators, actions and these x, in parts of
         half the range of V; P_i V is taken on the finer grid."""
-        problem = self.learner.problem
+        problem = self.rule.problem
         _, V = self.at(finer.nodes)
-        near = quadrature.rows(problem, self.learner.grid, x)[0] @ self.played.V
+        near = quadrature.rows(problem, self.rule.grid, x)[0] @ self.played.V
         far = quadrature.rows(problem, finer, x)[0] @ V
         half = max(np.ptp(self.played.V) / 2, LEAST)
         return float(np.abs(near - far).max() / half)
 
 
-def share_of(rule: Rule) -> float:
-    """The factor of the bonus."""
-    return rule.problem.discount if rule.gamma else 1.0
-
-
-def doubled(array: Array, axis: int) -> Array:
-    """With as much room again."""
-    return np.concatenate([array, np.zeros_like(array)], axis=axis)
-
-
-def node_rows(learner: Rule) -> Array:
+def node_rows(rule: Rule) -> Array:
     """The rows of the nodes themselves   (m A d, m): the same for all seeds."""
-    rows, _ = quadrature.rows(learner.problem, learner.grid, learner.grid.nodes)
-    return rows.reshape(-1, learner.grid.size)
+    rows, _ = quadrature.rows(rule.problem, rule.grid, rule.grid.nodes)
+    return rows.reshape(-1, rule.grid.size)
 
 
 @compiled
-def backed_up(phi, r, stats, theta, root, gamma, H, share, Q):  # type: ignore[no-untyped-def]
-    """Q(x, .) of a record. phi: phi_U(x, .), (A d,), the action slowest."""
+def back_up(phi, r, records, p, numbers, Q):  # type: ignore[no-untyped-def]
+    """Q(x, .) of record p. phi: phi_U(x, .), (A d,), the action slowest."""
+    stats, theta, root = records.stats[p], records.theta[p], records.root[p]
     c, sigma, low, high, beta, extra = stats[0], stats[1], stats[2], stats[3], stats[4], stats[5]
+    _, gamma, H, share = numbers
     d = theta.shape[0]
     for a in range(Q.shape[0]):
         mean, square = 0.0, 0.0
@@ -300,13 +262,13 @@ def backed_up(phi, r, stats, theta, root, gamma, H, share, Q):  # type: ignore[n
 
 
 @compiled
-def backed_up_all(phi, r, stats, theta, root, gamma, H, share, Q):  # type: ignore[no-untyped-def]
+def back_up_all(phi, r, records, p, numbers, Q):  # type: ignore[no-untyped-def]
     for j in range(phi.shape[0]):
-        backed_up(phi[j], r[j], stats, theta, root, gamma, H, share, Q[j])
+        back_up(phi[j], r[j], records, p, numbers, Q[j])
 
 
 @compiled
-def embedded(rows, U, active):  # type: ignore[no-untyped-def]
+def embed(rows, U, active):  # type: ignore[no-untyped-def]
     """phi_U of the first `active` records   (A d, active). Inner loops run along rows, and are no sums."""
     phi = np.zeros((rows.shape[0], active))
     for e in range(rows.shape[0]):
@@ -319,25 +281,22 @@ def embedded(rows, U, active):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def at_state(  # type: ignore[no-untyped-def]
-    factor, reward, constants, x, points, weights, start, U, stats, theta, root, active,
-    eta, gamma, H, share, rows, pi,
-):  # fmt: skip
+def at_state(functions, constants, on, records, active, numbers, x, rows, pi):  # type: ignore[no-untyped-def]
     """V(x) and r(x, .) of the policy of the first `active` records; pi(.|x) and the rows of densities in place."""
-    A, d = pi.shape[0], theta.shape[1]
+    A, d, eta = pi.shape[0], records.theta.shape[1], numbers[0]
     r, Q, S = np.empty(A), np.zeros(A), np.zeros(A)
     for a in range(A):
-        r[a] = reward(constants, x, a)
+        r[a] = functions.reward(constants, x, a)
         for i in range(d):
-            row(factor, constants, i, x, a, points, weights, start, rows[a * d + i])
+            row(functions.factor, constants, i, x, a, on, rows[a * d + i])
     if active == 0:
         pi[:] = 1.0 / A
         return 0.0, r
-    phi, one = embedded(rows, U, active), np.empty(A * d)
+    phi, one = embed(rows, records.U, active), np.empty(A * d)
     for p in range(active):
         S += Q
         one[:] = phi[:, p]
-        backed_up(one, r, stats[p], theta[p], root[p], gamma, H, share, Q)
+        back_up(one, r, records, p, numbers, Q)
     log_pi = eta * (S - S.max())  # of pi_{p-1}, but for a constant
     top, m = -np.inf, Q.max()
     norm, mass = 0.0, 0.0
@@ -356,13 +315,7 @@ def at_state(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _at_all(  # type: ignore[no-untyped-def]
-    factor, reward, constants, xs, points, weights, start, U, stats, theta, root, active,
-    eta, gamma, H, share, V, pi,
-):  # fmt: skip
-    rows = np.empty((pi.shape[1] * theta.shape[1], U.shape[0]))
+def _at_all(functions, constants, on, records, active, numbers, xs, V, pi):  # type: ignore[no-untyped-def]
+    rows = np.empty((pi.shape[1] * records.theta.shape[1], records.U.shape[0]))
     for n in range(xs.shape[0]):
-        V[n], _ = at_state(
-            factor, reward, constants, xs[n], points, weights, start, U, stats, theta, root, active,
-            eta, gamma, H, share, rows, pi[n],
-        )  # fmt: skip
+        V[n], _ = at_state(functions, constants, on, records, active, numbers, xs[n], rows, pi[n])

@@ -1,4 +1,4 @@
-"""How are integrals over the box taken? As sums over fixed nodes: Gauss-Legendre, evenly spaced on a periodic axis.
+"""Integrals over the box as sums over fixed nodes: Gauss-Legendre, evenly spaced on a periodic axis.
 
     phi_V(x, a)_i = sum_j p_ij V(x_j),   p_ij = prod_c w_jc psi_ic(x, a, x_jc) / Z_ic(x, a),   Z_ic = sum_j w_jc psi_ic
 
@@ -71,7 +71,7 @@ def rows(problem: ContinuousProblem, on: Grid, x: Any) -> tuple[Array, float]:
     """p_i(x_j | x, a) of every simulator, (N, A d, m), a slowest; and the largest |Z - 1|."""
     at = states(problem, x)
     out = np.empty((len(at), problem.actions * problem.dimension, on.size))
-    worst = _rows(problem.functions.factor, problem.constants, at, problem.dimension, *on[:3], out)
+    worst = _rows(problem.functions.factor, problem.constants, at, problem.dimension, on, out)
     return out, float(worst)
 
 
@@ -98,12 +98,17 @@ def resolved(problem: ContinuousProblem, on: Grid, worst: float, tolerance: floa
 
 def kernel(mdp: ContinuousMDP, on: Grid, x: Any) -> tuple[Array, float]:
     """P(x_j | x, a) of the truth, (N, A, m); and the largest |Z - 1|."""
-    problem = mdp.problem
+    problem, worst = mdp.problem, 0.0
     at = states(problem, x)
     out = np.zeros((len(at), problem.actions, on.size))
-    theta = np.array(mdp.parameter)
-    worst = _kernel(problem.functions.factor, problem.constants, at, theta, *on[:3], out)
-    return out, float(worst)
+    for low in range(0, len(at), PROBES):
+        p, off = rows(problem, on, at[low : low + PROBES])
+        worst = off if not off <= worst else worst  # nan, too
+        for theta, of in zip(
+            mdp.parameter, np.moveaxis(p.reshape(len(p), *out.shape[1:2], -1, on.size), 2, 0), strict=True
+        ):
+            out[low : low + PROBES] += theta * of
+    return out, worst
 
 
 def rewards(problem: ContinuousProblem, x: Any) -> Array:
@@ -116,7 +121,7 @@ def rewards(problem: ContinuousProblem, x: Any) -> Array:
 def initial(problem: ContinuousProblem, on: Grid) -> tuple[Array, float]:
     """nu_0 on the nodes   (m,), normalised; and the largest |Z - 1|."""
     out = np.empty(on.size)
-    worst = _initial(problem.functions.initial, problem.constants, *on[:3], out)
+    worst = _initial(problem.functions.initial, problem.constants, on, out)
     return out, float(worst)
 
 
@@ -136,8 +141,9 @@ def spread(f, w, out, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def row(factor, constants, i, x, a, points, weights, start, out):  # type: ignore[no-untyped-def]
+def row(factor, constants, i, x, a, on, out):  # type: ignore[no-untyped-def]
     """out[j] <- p_ij; the largest |Z - 1|."""
+    points, weights, start, _ = on
     out[0], size, worst = 1.0, 1, 0.0
     for c in range(start.shape[0] - 1):
         f = np.empty(start[c + 1] - start[c])
@@ -149,26 +155,12 @@ def row(factor, constants, i, x, a, points, weights, start, out):  # type: ignor
 
 
 @compiled
-def _rows(factor, constants, xs, d, points, weights, start, out):  # type: ignore[no-untyped-def]
+def _rows(factor, constants, xs, d, on, out):  # type: ignore[no-untyped-def]
     worst = 0.0
     for n in range(xs.shape[0]):
         for e in range(out.shape[1]):
-            off = row(factor, constants, e % d, xs[n], e // d, points, weights, start, out[n, e])
+            off = row(factor, constants, e % d, xs[n], e // d, on, out[n, e])
             worst = off if not off <= worst else worst
-    return worst
-
-
-@compiled
-def _kernel(factor, constants, xs, theta, points, weights, start, out):  # type: ignore[no-untyped-def]
-    worst = 0.0
-    one = np.empty(out.shape[2])
-    for n in range(xs.shape[0]):
-        for a in range(out.shape[1]):
-            for i in range(theta.shape[0]):
-                off = row(factor, constants, i, xs[n], a, points, weights, start, one)
-                worst = off if not off <= worst else worst
-                for j in range(out.shape[2]):
-                    out[n, a, j] += theta[i] * one[j]
     return worst
 
 
@@ -182,7 +174,8 @@ def _rewards(reward, constants, xs, A):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _initial(initial, constants, points, weights, start, out):  # type: ignore[no-untyped-def]
+def _initial(initial, constants, on, out):  # type: ignore[no-untyped-def]
+    points, weights, start, _ = on
     out[0], size, worst = 1.0, 1, 0.0
     for c in range(start.shape[0] - 1):
         f = np.empty(start[c + 1] - start[c])

@@ -1,9 +1,10 @@
-"""What is a run on continuous states? One of the engine, in a box: where seeds begin, and how policies are scored.
+"""Runs on continuous states: a box as a world of `ravi.run`, where seeds begin, and how policies are scored.
 
-The walk is one compiled loop with the library's random numbers: reset, action and simulator of step t by its first
-block, the successor by numbers from lane 8 on, the state after a reset by its own lanes. A run is a pure function of
-its key. Policies are scored on a reference grid of their own (`ravi.continuous.exact`): they are asked for at its
-nodes, epoch by epoch, and their return there is computed, not sampled.
+The Python driver runs them, because a plan multiplies matrices by BLAS. The walk of an epoch is one compiled loop with
+the library's random numbers: reset, action and simulator of step t by its first block, the successor by numbers from
+lane 8 on, the state after a reset by its own lanes. A run is a pure function of its key. Policies are scored on a
+reference grid of their own (`ravi.continuous.exact`): they are asked for at its nodes, epoch by epoch, and their return
+there is computed, not sampled.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from ravi.continuous.beta import level
 from ravi.continuous.core import BEGIN_LANE, ContinuousMDP
 from ravi.continuous.exact import Reference, optimal, reference, return_of
 from ravi.continuous.learner import ravi_ucb, ravi_ucb_plus, sound
-from ravi.continuous.planner import NONE, Planner, Rule, backed_up_all, planner_at
+from ravi.continuous.planner import NONE, Planner, Rule, back_up_all
 from ravi.continuous.quadrature import Grid
 from ravi.continuous.swing_up import pendulum
 from ravi.core import Array, Learner, Measure, Path
@@ -199,7 +200,7 @@ def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
         starts[:], gaps[:] = 0, 0.0
         for i in played.tolist():
             if ref is not None and best is not None and m.epoch[i] % world.every == 0:
-                m.gap[i] = best - score(m, i, planner_at(rule, state, i, NONE, NONE), ref, rows)
+                m.gap[i] = best - score(m, i, Planner(rule, state, i, NONE, NONE), ref, rows)
         m.epoch[played] += 1
         m.earned[played], m.plays[played] = state.earned[played], state.time[played]
         starts[played], gaps[played] = path.time[played], m.gap[played]
@@ -222,19 +223,17 @@ def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
 def score(m: Scored, i: int, planner: Planner, ref: Reference, rows: Array) -> float:
     """The return of the policy that seed i plays now; what is kept of it in place."""
     F, A = ref.rewards.shape
-    seen = int(m.seen[i])
-    new = planner.records.U[:, seen : planner.taken]
+    seen, taken, records, rule = int(m.seen[i]), int(planner.own.taken[0]), planner.records, planner.rule
+    new = records.U[:, seen:taken]
     phi = (rows @ new).reshape(F, A * planner.d, new.shape[1])
     Q = np.empty((1, F, A))
     one = slice(i, i + 1)
-    for p in range(seen, planner.taken):
-        of_record = (part[p] for part in planner.records[1:4])
-        here = np.ascontiguousarray(phi[:, :, p - seen])
-        backed_up_all(here, ref.rewards, *of_record, *planner.numbers, Q[0])
-        mirror_step(m.log_policy[one], m.policy[one], Q, planner.learner.eta, in_place=True)
+    for p in range(seen, taken):
+        back_up_all(np.ascontiguousarray(phi[:, :, p - seen]), ref.rewards, records, p, rule.numbers, Q[0])
+        mirror_step(m.log_policy[one], m.policy[one], Q, rule.eta, in_place=True)
         if p + 1 == planner.active:
             m.played[i] = m.policy[i]
-    m.seen[i] = planner.taken
+    m.seen[i] = taken
     return return_of(ref, m.played[i])
 
 

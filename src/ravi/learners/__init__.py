@@ -134,10 +134,11 @@ LEARNERS = {
         "regularised.npg", "takes natural policy gradient steps on optimistic values, to compare policy optimisation"
     ),
     "mdp-e": _here(
-        "contrib.mdp_e", "runs an expert algorithm in each state on Q of the estimated kernel (given from memory)"
+        "contrib.mdp_e", "runs an expert algorithm in each state on Q of the estimated kernel (recalled, not read)"
     ),
     "o-reps": _here(
-        "contrib.o_reps", "makes mirror descent steps on occupancy measures of the estimated kernel (from memory)"
+        "contrib.o_reps",
+        "makes mirror descent steps on occupancy measures of the estimated kernel (recalled, not read)",
     ),
     "uclk": _here(
         "mixture.uclk:uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"

@@ -518,14 +518,14 @@ class Agent:
             )
         if self.learner.told.rewards is not None and self.rewards.mode != "known":
             raise InputError(
-                f"{self.learner.name} simulates rewards that are unknown, and here they are: the learner without that, "
-                f"with rewards={self.rewards.mode!r}, learns them"
+                f"{self.learner.name} simulates rewards that are unknown, and on a stream they are unknown: take the "
+                f"learner without that wrapper, which learns them with rewards={self.rewards.mode!r}"
             )
         if self.learner.told.support:
             if not self.start_known:
                 raise InputError(
-                    f"{self.learner.name} is told the successors of every pair (support=on), and here they are met on "
-                    "the way: give a problem that has them all, or support=off"
+                    f"{self.learner.name} is told the successors of every pair (support=on), and a stream shows them "
+                    "one by one: give a problem that has them all, or support=off"
                 )
             self.table.closed = self.table.exact = True
         if self.learner.walk is not None and not isinstance(self.learner.walk, Walking):

@@ -276,7 +276,9 @@ def grid_words(grid: Mapping[str, Any]) -> str:
     """A grid that was chosen, with how to say another."""
     ends = ("[" + ", ".join(f"{end:.3g}" for end in grid[name]) + "]" for name in ("low", "high"))
     cells = " x ".join(map(str, grid["bins"]))
-    return f"{cells} cells from {' to '.join(ends)}, by what was met; grid= or --bins, --low and --high say others"
+    return (
+        f"{cells} cells from {' to '.join(ends)}, chosen by observations; grid= or --bins, --low and --high set others"
+    )
 
 
 def level_words(actions: Mapping[str, Any]) -> str | None:
@@ -285,7 +287,7 @@ def level_words(actions: Mapping[str, Any]) -> str | None:
         return None
     grid = encoder_from(actions)
     ends = ("[" + ", ".join(f"{x:.3g}" for x in grid.observation(i).ravel()) + "]" for i in (0, grid.size - 1))
-    return f"{' x '.join(map(str, actions['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper says others"
+    return f"{' x '.join(map(str, actions['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper can set others"
 
 
 def range_words(rewards: Range, source: str) -> str:

@@ -24,8 +24,8 @@ POLICIES = ("last", "output", "planned")
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
 LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
-PLAY_MORE = "; evaluate=STEPS, of more steps, tells more closely what it earns"
-NOT_PLAYED = "not estimated: evaluate=STEPS plays it for so many steps that it does not learn from"
+PLAY_MORE = "; evaluate=STEPS with more steps estimates its return more closely"
+NOT_PLAYED = "not estimated: evaluate=STEPS plays it for that many steps without learning"
 
 
 @dataclass(frozen=True, repr=False)

@@ -101,7 +101,7 @@ def cache() -> Iterator[Check]:
 
 
 def _emptied(folder: Path | None) -> str:
-    return "reinstall numba" if folder is None else f"remove {folder.parent} (it is made anew), or reinstall numba"
+    return "reinstall numba" if folder is None else f"remove {folder.parent} (it will be rebuilt), or reinstall numba"
 
 
 def random_numbers() -> Iterator[Check]:

@@ -82,7 +82,7 @@ def disk(folder: Path) -> Iterator[Check]:
     """Whether files can be kept here as a store keeps them: flushed, renamed, locked."""
     free = shutil.disk_usage(folder).free
     seen = f"{free / 2**30:.1f} GiB free in {folder}"
-    yield Check("disk", WARNING, seen, "make room") if free < LITTLE_DISK else Check("disk", OK, seen)
+    yield Check("disk", WARNING, seen, "free some space") if free < LITTLE_DISK else Check("disk", OK, seen)
 
     try:
         inside = tempfile.mkdtemp(prefix=".ravi-doctor-", dir=folder)

@@ -56,9 +56,9 @@ def store(folder: Path) -> Iterator[Check]:
     now = manifest([], {})
     lines = dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now))
     if lines:
-        yield Check("versions", WARNING, "; ".join(lines), "runs made here may differ from those in the last bits")
+        yield Check("versions", WARNING, "; ".join(lines), "runs made here may differ from these in the last bits")
     elif held.manifests:
-        yield Check("versions", OK, "those that made the results are those of here")
+        yield Check("versions", OK, "the versions installed here made the results")
 
 
 def _wrong_mdp(path: Path) -> str | None:

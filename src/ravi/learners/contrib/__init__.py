@@ -1,1 +1,1 @@
-"""Reconstructions, and methods that are given from memory: see the label Trust of each."""
+"""Reconstructions, and methods written without the paper's text at hand: see the label Trust of each."""

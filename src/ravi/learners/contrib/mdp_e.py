@@ -3,7 +3,7 @@
 Paper: E. Even-Dar, S. Kakade, Y. Mansour, "Online Markov decision processes", Math. of Operations Research 34, 2009.
 Setting: average reward, known transitions, rewards that an adversary changes; here the transitions are estimated, and
 the rewards are known and fixed.
-Trust: MEM-H for the scheme, from memory. Its certainty-equivalent form is DERIVED.
+Trust: MEM-H for the scheme: its paper was not at hand. Its certainty-equivalent form is DERIVED.
 
 In epoch k, with the data at its start,
 

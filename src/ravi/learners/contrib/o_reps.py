@@ -4,8 +4,8 @@ Paper: A. Zimin, G. Neu, "Online learning in episodic Markovian decision process
 NIPS 2013; after J. Peters, K. Muelling, Y. Altun, "Relative entropy policy search", AAAI 2010.
 Setting: episodic, loop-free, known transitions, rewards that an adversary changes; here discounted, with resets, the
 transitions estimated, and the rewards known and fixed.
-Trust: MEM-M for the method, from memory; the discounted program and its dual are DERIVED, and certified at every
-step that is tested. The certainty-equivalent learner is DERIVED.
+Trust: MEM-M for the method, whose paper was not at hand; the discounted program and its dual are DERIVED, and certified
+at every step that is tested. The certainty-equivalent learner is DERIVED.
 
 In epoch k, with the data at its start and P_hat = N' / n,
 

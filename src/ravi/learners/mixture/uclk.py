@@ -36,7 +36,7 @@ def uclk(problem: Problem, T: int, o: Regression, inner: str = "auto") -> Learne
     Setting: discounted, linear mixture of dimension d.
     Trust: CHECKED in part: the setting with its norms, the set of kernels, and the rounds from H over both sets against
     Y. Chen, J. He, Q. Gu, ICML 2022, who build on this paper and restate them; beta is Theorem 2 of Abbasi-Yadkori,
-    Pal, Szepesvari (2011) at those norms, to the letter. That the paper prints the same beta and U is from memory
+    Pal, Szepesvari (2011) at those norms, to the letter. That the paper prints the same beta and U is recalled
     (MEM-H). Whole runs were compared with an independent transcription.
 
     Phase k starts at t_k, with Lambda = lambda I + sum phi phi^T, b = sum phi V(y), theta_hat = Lambda^-1 b:
@@ -137,7 +137,7 @@ def uclk_plus(
     Trust: CHECKED in part: weights, offsets and the three radii against the proceedings, which have the method for
     episodes (UCRL-VTR+, Equations 9 to 15, with ln(4 t^2 H / delta)), and against UCLK-C, which has it for one stream,
     with ln(4 t^2 / delta). UCLK+ itself is in the longer version only, which was not at hand: that it is UCLK with
-    these is from memory (MEM-H). Whole runs were compared with an independent transcription; the rate with what later
+    these is recalled (MEM-H). Whole runs were compared with an independent transcription; the rate with what later
     papers say of it.
 
     Phase k starts at t_k, and is UCLK's (`ravi.learners.mixture.uclk`) but for the regression:

@@ -3,7 +3,7 @@
 Paper: J. He, D. Zhou, Q. Gu, "Nearly minimax optimal reinforcement learning for discounted MDPs", NeurIPS 2021.
 Setting: discounted, tabular; regret along the trajectory.
 Trust: CHECKED against the paper's text (Algorithm 1, Theorem 4.3): the start, what is counted when, the sweep with its
-minimum, known rewards, U and beta. The displays of the bonus could not be read: UCB_t and B_t are from memory (MEM-H);
+minimum, known rewards, U and beta. The displays of the bonus could not be read: UCB_t and B_t are recalled (MEM-H);
 their three terms are those of the bonus that the text says it follows, UCBVI-BF (Azar, Osband, Munos, ICML 2017,
 Algorithm 4: 8, 8, and no logarithm in the third). Compared with an independent transcription at every step of runs.
 

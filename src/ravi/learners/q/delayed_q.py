@@ -4,7 +4,7 @@ Paper: A. Strehl, L. Li, E. Wiewiora, J. Langford, M. Littman, "PAC model-free r
 Setting: discounted, tabular, PAC: the number of steps at which the policy is not eps-optimal.
 Trust: CHECKED: m and the update against the authors' paper of 2009 (JMLR 10, Equations 6 to 8: its (1 + gamma V_max)^2
 is H^2), the rules of LEARN of 2006 against two public implementations and against what that paper says of them. The
-paper of 2006 was not at hand: eps1 = eps (1 - gamma) / 9 is from memory (MEM-H); the proof of 2009 has eps (1 - gamma)
+paper of 2006 was not at hand: eps1 = eps (1 - gamma) / 9 is recalled (MEM-H); the proof of 2009 has eps (1 - gamma)
 / 3, for policies that are 4 eps-optimal.
 
 Q = H, U = l = b = t* = 0 and LEARN = true for all pairs. At step t, a = argmax Q(x, .), and y follows:

@@ -24,7 +24,8 @@ from ravi.core import MDP, Array
 from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import fits, labels_of, plays, stream_of
 from ravi.live.policies.policy import Policy
-from ravi.validation import InputError
+from ravi.live.rewards import Range
+from ravi.validation import InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -212,14 +213,21 @@ def _sampled(
 def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
     """The return of a policy, from episodes of about so many steps in all; the last one is played to its end.
 
-    They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known.
+    They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known; a reward
+    outside of it is an error, since the interval rests on it.
     """
     stream, _ = stream_of(policy, env, seed=policy.seed)
+    units = None if limits is None else Range(*limits)
     returns: list[float] = []
     rest: list[float] = []
     total, made, gamma = 0.0, 0, policy.discount
     for each in plays(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
         total, made = total + gamma**each.age * each.reward, made + 1
+        if units is not None:
+            try:
+                units.part(each.reward)
+            except InputError as error:
+                raise StreamError(f"{stream.name}, step {made}: the reward {error}") from None
         if each.end:
             returns.append(total)
             rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
