@@ -1,4 +1,4 @@
-"""Does extended value iteration find the best plausible kernel? Against brute force, to a certified error."""
+"""Extended value iteration finds the best plausible kernel: against brute force, to a certified error."""
 
 from math import inf
 

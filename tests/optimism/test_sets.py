@@ -1,4 +1,4 @@
-"""Is the maximum over a set of kernels the maximum? Against linear programs, a dual search, optimality conditions."""
+"""Maxima over sets of kernels, against linear programs, a dual search, and optimality conditions."""
 
 import math
 from decimal import Decimal, getcontext

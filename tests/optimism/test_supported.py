@@ -1,4 +1,4 @@
-"""Is the maximum over kernels on the stored successors the maximum? Against programs on those entries, and limits."""
+"""Maxima over kernels on the stored successors, against programs on those entries, and limits."""
 
 import numpy as np
 import pytest

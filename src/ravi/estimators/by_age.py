@@ -1,4 +1,4 @@
-"""What does a regression on values by age know? Value-targeted ridge regression, one for all stages.
+"""Value-targeted ridge regression on values by age, one for all stages.
 
     Lambda_1 = lambda I,  b_1 = 0
     phi_h(x, a) = sum_x' psi(x, a, x') V_{h+1}(x')

@@ -1,4 +1,4 @@
-"""What does an estimator know of V less its middle, in parts of its span? The same, with less to be wrong about.
+"""An estimator of V less its middle, in parts of its span.
 
     c = (max V + min V) / 2,   sigma = max(sp(V) / 2, least),   U = (V - c) / sigma,  in [-1, 1]^X
     P V = c + sigma P U

@@ -1,4 +1,4 @@
-"""What do counts know of the kernel? N, N' and P_hat = N'/N (Section 5.1, Algorithm 2).
+"""Counts of plays and moves, N and N', and P_hat = N'/N (Section 5.1, Algorithm 2).
 
     N_1(x, a) = 1,  N'_1(x, a, x') = 0
     N_{t+1}(x_t, a_t) = N_t(x_t, a_t) + 1,  N'_{t+1}(x_t, a_t, y_t) = N'_t(x_t, a_t, y_t) + 1

@@ -1,4 +1,4 @@
-"""How much has been seen of every direction? Lambda = lambda I + sum phi phi^T, its inverse and its determinant.
+"""The Gram matrix Lambda = lambda I + sum phi phi^T of the features met, its inverse and its determinant.
 
 A walk that adds the feature of every step as it goes, and ends the epoch at the step with det Lambda > 2 det Lambda_k,
 where Lambda_k is what the epoch began with (Abbasi-Yadkori, Pal, Szepesvari 2011; UCLK, LSVI-UCB and their kin): then

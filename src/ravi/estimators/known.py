@@ -1,4 +1,4 @@
-"""What if the kernel is known? P_hat = P and no error: RAVI-UCB becomes MD-MPI, its regularised planner."""
+"""The known kernel, P_hat = P without error: RAVI-UCB becomes MD-MPI, its regularised planner."""
 
 from typing import NamedTuple
 

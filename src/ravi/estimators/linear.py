@@ -1,4 +1,4 @@
-"""What does a regression know of a linear MDP? P(x' | x, a) = <phi(x, a), m(x')>, and least squares for any target.
+"""Least squares for any target in a linear MDP, P(x' | x, a) = <phi(x, a), m(x')>.
 
     Lambda = lambda I + sum_t phi_t phi_t^T,     M = sum_t phi_t e_{y_t}^T      (d, X)
     w_f = Lambda^{-1} sum_t phi_t f(y_t) = Lambda^{-1} M f,     (P_hat f)(x, a) = <phi(x, a), w_f>

@@ -1,4 +1,4 @@
-"""What does an estimator know of rewards too? Beside its own data, how often each pair was played and what it earned.
+"""An estimator that learns rewards too: how often each pair was played, and what it earned.
 
     n(x, a) = plays,   total(x, a) = their rewards,   r_hat = total / n
 

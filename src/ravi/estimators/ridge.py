@@ -1,4 +1,4 @@
-"""What does a regression know of the kernel? Value-targeted ridge regression (Section 5.2, Algorithm 3).
+"""Value-targeted ridge regression for linear mixtures (Section 5.2, Algorithm 3).
 
     Lambda_1 = lambda I,  b_1 = 0
     phi_k(x, a) = sum_x' psi(x, a, x') V_k(x')

@@ -1,4 +1,4 @@
-"""What does a regression know if phi is integrated by sampling? Ridge on features of m successors, and a known error.
+"""Ridge regression on features that are integrated by sampling m successors, with a known error.
 
 phi_V(x, a) = sum_x' psi(x, a, x') V(x') costs as much as the support is large. Here m successors are drawn once for
 each pair, from a proposal q(. | x, a), and kept: with c(x') how often x' was drawn,

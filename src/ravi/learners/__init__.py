@@ -1,4 +1,4 @@
-"""Which learners come with the library, and under which ids? Each is loaded when it is asked for."""
+"""The learners that come with the library, by their ids. Each is loaded when it is asked for."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What does a policy that never learns do? The yardsticks: the uniform policy, and the optimum (which knows P).
+"""Policies that never learn, for comparison: the uniform policy, and the optimum (which knows P).
 
 Paper: none.
 Setting: any.

@@ -1,4 +1,4 @@
-"""What may be said of a learner? Records of options, checked once, that ids and calls name."""
+"""Options of learners: records that ids and calls name, checked once."""
 
 from __future__ import annotations
 

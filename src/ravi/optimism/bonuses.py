@@ -1,4 +1,4 @@
-"""How much is added for what is not known? BONUS, as a multiple of an estimator's width.
+"""BONUS: what is added for what is not known, a multiple of an estimator's width.
 
 tabular:          CB_k(x, a) = beta / sqrt(N_{T_k}(x, a))                     (Section 5.1)
 linear mixture:   CB_k(x, a) = beta ||phi_k(x, a)||_{Lambda_{T_k}^{-1}}        (Section 5.2)

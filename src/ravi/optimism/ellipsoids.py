@@ -1,4 +1,4 @@
-"""How much can a plausible mixture promise? max <theta, phi> over an ellipsoid and what is known of theta.
+"""The maximum of <theta, phi> over an ellipsoid of mixture weights and what else is known of theta.
 
     E = {theta: ||theta - theta_hat||_Lambda <= beta}
 

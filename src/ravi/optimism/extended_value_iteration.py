@@ -1,4 +1,4 @@
-"""How does an optimistic learner plan? u <- L u, L a backup followed by max_a, until the span of L u - u is small.
+"""Extended value iteration: u <- L u, L a backup followed by max_a, until the span of L u - u is small.
 
 For every backup that is monotone and moves constants along with gamma (`ravi.optimism.sets`), delta = L u - u bounds
 the fixed point as in `ravi.planning.certificates`: for gamma < 1,

@@ -1,4 +1,4 @@
-"""How much can a kernel near p_hat in relative entropy promise? max <p, V> over KL(p_hat || p) <= d, of one pair.
+"""The maximum of <p, V> over the kernels with KL(p_hat || p) <= d, of one pair.
 
 The dual (Filippi, Cappe, Garivier 2010) is a minimum over one number,
 

@@ -1,4 +1,4 @@
-"""Which mixtures are likely, given the moves that were seen? A set of likelihoods, and an ellipsoid around it.
+"""The mixtures that the moves make likely: a set of likelihoods, and an ellipsoid around it.
 
 psi_1, ..., psi_d >= 0 are kernels, theta their weights, on the simplex (`simulators`). For counts N_c of moves
 c = (x, a, y), m of them where the kernels differ,

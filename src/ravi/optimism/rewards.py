@@ -1,4 +1,4 @@
-"""How much is added to what a pair was seen to earn? Hoeffding's width, for all pairs and numbers of visits at once.
+"""The bonus of unknown rewards: Hoeffding's width, for all pairs and numbers of visits at once.
 
     b(x, a) = sqrt(ln(2 X A T / delta) / (2 n(x, a))),  at most 1;  1 where n = 0
 

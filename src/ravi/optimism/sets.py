@@ -1,4 +1,4 @@
-"""How much can a plausible kernel promise? max over p in a set around p_hat of <p, V>, for every pair: one backup.
+"""The maximum of <p, V> over the kernels p of a set around p_hat, for every pair: one optimistic backup.
 
     Q(x, a) = rewards(x, a) + gamma max_{p in C(x, a)} <p, V>
 

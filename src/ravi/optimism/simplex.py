@@ -1,4 +1,4 @@
-"""How much can a plausible point of the simplex promise? max <theta, phi> over an ellipsoid and the simplex.
+"""The maximum of <theta, phi> over an ellipsoid and the simplex.
 
 The ellipsoid is first cut by the plane where theta sums to 1. For s > 0 let theta(s) maximise
 s <theta, phi> - ||theta - theta_hat||^2_Lambda / 2 over the simplex: a strictly convex quadratic programme, solved by

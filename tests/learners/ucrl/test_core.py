@@ -1,4 +1,4 @@
-"""Are UCRL2, UCRL2B and KL-UCRL what they claim? Whole runs against a literal transcription, limits, and theory."""
+"""UCRL2, UCRL2B and KL-UCRL against a literal transcription on whole runs, limits, and theory."""
 
 from itertools import pairwise
 

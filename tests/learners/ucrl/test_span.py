@@ -1,4 +1,4 @@
-"""What does a bound on the span change? SCAL and SCAL+: whole runs against a literal one, limits, and theory."""
+"""SCAL and SCAL+ against a literal transcription on whole runs, limits, and theory."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""What is mirror descent on occupancies? One step of O-REPS, by Newton's method on its dual.
+"""Mirror descent on occupancies: one step of O-REPS, by Newton's method on its dual.
 
 J. Peters, K. Muelling, Y. Altun, "Relative entropy policy search", AAAI 2010; A. Zimin, G. Neu, "Online learning in
 episodic Markovian decision processes by relative entropy policy search", NIPS 2013. Over the occupancies of the MDP,

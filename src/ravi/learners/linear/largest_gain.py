@@ -1,4 +1,4 @@
-"""What is the largest gain that a regression allows? FOPO's maximum of J over (w, b, J), for small problems.
+"""The largest gain that a regression allows: FOPO's maximum of J over (w, b, J), for small problems.
 
     w = m_hat v + b,   v(x) = max_a {r(x, a) - J + gamma <phi(x, a), w>},   <nu_0, v> = 0,
     ||b||_Lambda <= beta,   J <= 1,   ||w|| <= a bound.

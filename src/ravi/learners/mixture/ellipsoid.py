@@ -1,4 +1,4 @@
-"""How does a learner plan with an ellipsoid of mixtures? Extended value iteration (Zhou, He, Gu 2021).
+"""Extended value iteration on an ellipsoid of mixtures (Zhou, He, Gu 2021).
 
     Q(x, a) <- r(x, a) + gamma max_theta <theta, phi_V(x, a)>,   V(x) <- max_a Q(x, a)
 

@@ -1,4 +1,4 @@
-"""What do R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share? An optimistic fixed point, after every step.
+"""An optimistic fixed point after every step: what R-MAX, MBIE, MBIE-EB and the certainty-equivalent learner share.
 
 With n the visits of a pair and p_hat = N' / n, all of them play the greedy policy (ties: the first action) of
 

@@ -10,7 +10,7 @@ are that, else the kernels at the vertices of all theta that make one, as in RAV
 on the simplex. At a reset, with N_c plays that made the move c = (x, a, y),
 
     theta_k ~ the density that is proportional to prod_c <theta, psi_c>^{N_c}
-    (`ravi.learners.posterior.mixture`) pi_k    = the optimal policy of (<theta_k, psi>, r, gamma)
+    pi_k    = the optimal policy of (<theta_k, psi>, r, gamma)
     ties: the first action
 
 and pi_k is played until the next reset.
@@ -51,7 +51,7 @@ CUTS = 100  # of an interval, at most: it is a point by then
 
 
 def draw_weights(at: Likelihood, theta: Array, key: int, t: int) -> None:
-    """How are the weights of d kernels drawn from their posterior? By hit-and-run, with slices, on the simplex.
+    """Draw the weights of d kernels from their posterior, by hit-and-run with slices on the simplex; theta in place.
 
     With a uniform prior on the simplex and counts N_c of moves with features psi_c, the posterior density of theta is
     proportional to exp(-F(theta)), F(theta) = -sum_c N_c ln <theta, psi_c> (`ravi.optimism.likelihood`), and
@@ -67,8 +67,6 @@ def draw_weights(at: Likelihood, theta: Array, key: int, t: int) -> None:
     of 10 kernels, up to .8 on ensembles of 30 with few steps. Where no move tells kernels apart, draws are independent.
 
     The uniforms are the blocks 1, 2, ... of step t under the learner's key (`ravi.random`), in the order of use.
-
-    The next draw (d,) from the last one, in place.
     """
     d = len(theta)
     if len(at.rows) == 0:

@@ -1,4 +1,4 @@
-"""What do all pairs together tell of one? How often a play shows something new, and how often it leads where.
+"""What all pairs together tell of one: how often a play shows something new, and how often it leads where.
 
 The records of `psrl/pooled` (`ravi.learners.posterior.psrl_pooled` has the equations), and how plays are counted.
 """

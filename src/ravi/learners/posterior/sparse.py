@@ -1,4 +1,4 @@
-"""How is a drawn model solved whose rows have few entries? By modified policy iteration on what is not 0.
+"""Modified policy iteration for drawn models whose rows have few entries.
 
 Rows are (first, to, mass): pair p = x A + a leads to the states to[e] with probabilities mass[e], e = first[p], ...,
 first[p + 1] - 1. State X stands for what is new.

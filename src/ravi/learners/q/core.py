@@ -1,4 +1,4 @@
-"""What do learners share that keep a table of Q? Greedy rows, and which row of the policy is stale.
+"""Greedy policies of a table of Q, of which one row is made anew at a time.
 
 They learn at every step, within the walk. They act greedily in a table, ties to the first action. A play of
 (x, a) changes the table at (x, a) only, so the policy can change in row x only. Where it does, the walk notes x in

@@ -1,4 +1,4 @@
-"""What is a policy worth to an optimist? The fixed point of a truncated evaluation, found exactly where X is small.
+"""The fixed point of a truncated, optimistic policy evaluation, found exactly where X is small.
 
     Q = Pi_H[q + gamma P_hat V],    V = Pi_H[<pi, Q> - penalty]
 

@@ -1,4 +1,4 @@
-"""What do UCRL2 and its kin share? Phases of doubled visits, and extended value iteration in each.
+"""Phases of doubled visits with extended value iteration in each: what UCRL2 and its kin share.
 
 At the start t_k of a phase the learner takes every kernel that is plausible, given its counts, together with the policy
 that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.optimism.extended_value_iteration`),
