@@ -1,4 +1,4 @@
-"""Can everything that a suite names be built? Every world, and every learner for every world and T; without a run."""
+"""The builder of a suite: every world, and every learner for every world and T, is built once, without a run."""
 
 import os
 import re
@@ -8,10 +8,9 @@ from pathlib import Path
 from ravi import ids, validation
 from ravi.ids import allow_imports, check_origin, foreign_name
 from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
+from ravi.lab.experiments.suite_file.mistakes import Mistakes, Place, said
 from ravi.lab.experiments.suite_file.reading import Places, is_id
 from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
-from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.mdps import MDPS
 from ravi.runtime.result import RESULTS
 from ravi.runtime.world import Tabular, World, world_named
@@ -19,10 +18,10 @@ from ravi.validation import InputError, require_memory, table_size
 
 
 class Builder:
-    """Can everything be built? Each MDP once, and each learner once for every MDP and T."""
+    """Builds each MDP once, and each learner once for every MDP and T; what cannot be built is a mistake."""
 
-    def __init__(self, told: Mistakes, base: Path) -> None:
-        self.told, self.base = told, base
+    def __init__(self, mistakes: Mistakes, base: Path) -> None:
+        self.mistakes, self.base = mistakes, base
         self._worlds: dict[str, World | str] = {}  # or what is wrong
         self._size = 0  # bytes of the worlds
         self._learners: dict[tuple[str, str, int], str] = {}
@@ -33,7 +32,7 @@ class Builder:
             worlds = self._mdps(section, place, suite.folder)
             for text, world in worlds.items():
                 for key, wrong in _beyond(world, section, suite.device):
-                    self.told.add(place.shared.get(key, (key,)), f"{wrong}, and {text} is no MDP ({world.kind})")
+                    self.mistakes.add(place.shared.get(key, (key,)), f"{wrong}, and {text} is no MDP ({world.kind})")
             same: dict[str, str] = {}  # canonical id -> label
             seen: set[tuple[Place, str]] = set()
             for label, text in section.learners.items():
@@ -43,7 +42,7 @@ class Builder:
     def _once(self, seen: set[tuple[Place, str]], where: Place, text: str, wrong: str) -> None:
         if (where, wrong.replace(text, "")) not in seen:
             seen.add((where, wrong.replace(text, "")))
-            self.told.add(where, wrong)
+            self.mistakes.add(where, wrong)
 
     def _mdps(self, section: Section, place: Places, folder: str) -> dict[str, World]:
         worlds: dict[str, World] = {}
@@ -57,7 +56,7 @@ class Builder:
             worlds[text] = made
             digest = digest_of(text, made)
             if digest in digests:
-                self.told.add(place.mdps[text], f"{text} is the same MDP as {digests[digest]}")
+                self.mistakes.add(place.mdps[text], f"{text} is the same MDP as {digests[digest]}")
             digests[digest] = text
         return worlds
 
