@@ -16,8 +16,7 @@ import numpy as np
 from ravi.core import Array
 from ravi.lab.experiments.schedule.tuning import at_edge, lacking
 from ravi.lab.report.page import words
-from ravi.lab.report.page.charts import ticked
-from ravi.lab.report.page.shapes import Shape, shapes
+from ravi.lab.report.page.charts import Shape, shapes, ticked
 from ravi.lab.report.summary import LEVEL, Row, more, summary
 from ravi.statistics import Interval, Profiles, Scores, compare, improvements, normalised, profiles, rates, stratified
 from ravi.statistics.scores import scores_of
@@ -36,7 +35,7 @@ FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, 
 Key = tuple[str, str]  # label, column
 
 
-class Entry(NamedTuple):
+class Finding(NamedTuple):
     """A row of the summary that has runs, with what else the page shows of it.
 
     Attributes
@@ -93,21 +92,21 @@ class Panel(NamedTuple):
     mdp: str
     steps: int
     rows: list[Row]
-    entries: dict[Key, Entry]
+    entries: dict[Key, Finding]
     facts: dict[str, float]
     earned: list[str]
 
-    def of(self, column: str) -> list[Entry]:
+    def of(self, column: str) -> list[Finding]:
         """The entries of a column in the order of the suite."""
         return [one for (_, where), one in self.entries.items() if where == column]
 
-    def ordered(self, column: str) -> list[Entry]:
+    def ordered(self, column: str) -> list[Finding]:
         """The same by mean regret; of those that share a place, the best first."""
         least: dict[int, float] = {}
         for one in self.of(column):
             least[one.row.place] = min(one.row.estimate, least.get(one.row.place, math.inf))
 
-        def key(one: Entry) -> tuple[float, bool, float]:
+        def key(one: Finding) -> tuple[float, bool, float]:
             mean = one.row.estimate
             return (least[one.row.place] if one.row.place else mean, one.row.rank != "best", mean)
 
@@ -146,7 +145,7 @@ class Standing(NamedTuple):
     overall: dict[str, Interval]
 
 
-class Section(NamedTuple):
+class Chapter(NamedTuple):
     """A section of the suite with what is reported about it."""
 
     anchor: str
@@ -198,7 +197,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
     }  # fmt: skip
 
 
-def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
+def sections(found: Results, rows: Sequence[Row]) -> list[Chapter]:
     """The sections of the suite in order, each with its rows; curves are read once."""
     shape = shapes(found, rows)
     seconds, rewards = (found.runs[name].to_numpy() for name in ("seconds", "reward"))
@@ -222,7 +221,7 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
                     for row in mine:
                         name = row.line.rows.tobytes()
                         faster = [r for r in mine if not r.oracle and times[r.line.rows.tobytes()] < times[name]]
-                        entries[row.line.label, column] = Entry(
+                        entries[row.line.label, column] = Finding(
                             row, shape[name], found.runs["learner"][int(row.line.rows[0])].as_py(), times[name],
                             front=not row.oracle and not any(more(row, other) for other in faster),
                         )  # fmt: skip
@@ -235,7 +234,7 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
                 panels.append(Panel(anchor, task, mdp, T, here, entries, facts, earned))
         standings = [_standing(panels, column) for column in section.columns]
         costs = _costs(panels, tuned) if {"theory", "tuned"} <= set(section.columns) else []
-        made.append(Section(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs))
+        made.append(Chapter(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs))
     return made
 
 
@@ -303,12 +302,12 @@ def _difference(first: Row, second: Row) -> Interval | None:
         return None
 
 
-def _findings(section: Section) -> list[Markup]:
+def _findings(section: Chapter) -> list[Markup]:
     said = [sentence for column in section.columns for sentence in words.standing(section, column)]
     return said + [tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)]
 
 
-def _places(held: Sequence[Section]) -> list[tuple[str, str]]:
+def _places(held: Sequence[Chapter]) -> list[tuple[str, str]]:
     """Where learners are ranked: over all MDPs of a section, and on each, by anchor."""
     made = []
     for section in held:
@@ -320,7 +319,7 @@ def _places(held: Sequence[Section]) -> list[tuple[str, str]]:
     return made
 
 
-def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Entry, list[tuple[float, float, float]]]]]:
+def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Finding, list[tuple[float, float, float]]]]]:
     """Some times of the curves, and every entry's mean and interval there: what stands for the figure."""
     held = list(panel.entries.values())
     rows = [
