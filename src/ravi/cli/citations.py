@@ -83,8 +83,8 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
 
     own = foreign_name(learner)
     if own is not None and not typed:
-        said = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
-        return [(f"% {own} has no paper: {said}\n", "")]
+        reason = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
+        return [(f"% {own} has no paper: {reason}\n", "")]
     try:
         head = ids.canonical(learner).split(",")[0]
         wrapped = ids.learner_named(head)

@@ -121,17 +121,17 @@ def each_written(
             yield from _saved(*task)
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for made in [pool.submit(_saved, *task) for task in tasks]:
-            yield from made.result()
+        for job in [pool.submit(_saved, *task) for task in tasks]:
+            yield from job.result()
 
 
 def _saved(draw: Callable[[], Drawn], stem: Path, formats: Sequence[str]) -> list[Path]:
     """The files of a figure; none where the data do not hold it."""
     try:
-        made = draw()
+        figure = draw()
     except InputError:
         return []
-    return made.save(stem, formats)
+    return figure.save(stem, formats)
 
 
 def _opened(place: Any) -> Any:
@@ -246,12 +246,12 @@ def theory(panel: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     H, A = 1 / (1 - first["discount"]), first["actions"]
     for entry in panel.entries:
         if entry.learner == "ravi-ucb" and panel.column != "tuned":
-            told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
-            found["tabular bound"] = times, np.array(told)
+            bounds = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
+            found["tabular bound"] = times, np.array(bounds)
         elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
             B, d = validation.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
-            told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
-            found["mixture bound"] = times, np.array(told)
+            bounds = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
+            found["mixture bound"] = times, np.array(bounds)
     return found
 
 

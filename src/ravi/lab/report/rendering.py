@@ -144,8 +144,8 @@ def escaped(text: str) -> str:
 
     Letters stay: those that are neither Latin nor Greek need xelatex or lualatex, with a font that has them.
     """
-    made = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
-    return re.sub(r"-(?=-)", "-{}", made)  # no ligature of two hyphens
+    latex = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
+    return re.sub(r"-(?=-)", "-{}", latex)  # no ligature of two hyphens
 
 
 def _escape(one: str) -> str:

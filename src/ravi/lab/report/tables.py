@@ -87,7 +87,7 @@ def _panels(rows: Sequence[Row], title: str, most: int) -> list[Block]:
     labels, columns = (list(dict.fromkeys(names)) for names in zip(*((key[2], key[3]) for key in by), strict=True))
     several = len({T for _, T in places}) > 1
     fit = max(1, WIDE // len(columns))
-    made = []
+    blocks = []
     for first in range(0, len(places), fit):
         here = places[first : first + fit]
         over = [f"{titled(mdp)}, T = {T:,}" if several else titled(mdp) for mdp, T in here]
@@ -96,11 +96,11 @@ def _panels(rows: Sequence[Row], title: str, most: int) -> list[Block]:
             for label in labels
         )
         if columns == ["given"]:
-            made.append(Block(title, 1, (), ("learner", *over), cells))
+            blocks.append(Block(title, 1, (), ("learner", *over), cells))
         else:
             groups = (("", 1), *((name, len(columns)) for name in over))
-            made.append(Block(title, 1, groups, ("learner", *columns * len(here)), cells))
-    return made
+            blocks.append(Block(title, 1, groups, ("learner", *columns * len(here)), cells))
+    return blocks
 
 
 def _shown(row: Row, most: int) -> Cell:

@@ -43,7 +43,7 @@ class Mistakes:
             raise InputError("\n".join(sorted(self._found, key=lambda message: self._found[message])))
 
 
-def said(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """One line, and no list of what is known where there is a suggestion."""
     text = (str(error).strip().splitlines() or [""])[0]
     if not isinstance(error, InputError):

@@ -209,10 +209,10 @@ class Reader:
         found: dict[T, None] = {}
         for i, one in enumerate(self._list(path, value, empty)):
             with self.mistakes.at((*path, i)):
-                made = read(one)
-                if made in found:
+                entry = read(one)
+                if entry in found:
                     raise InputError(f"{one!r} stands in the list twice")
-                found[made] = None
+                found[entry] = None
         return tuple(found)
 
     def _plannable(self, path: Place, entries: int, runs: int) -> None:

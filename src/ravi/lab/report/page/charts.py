@@ -60,12 +60,12 @@ def shapes(found: Results, rows: Sequence[Row]) -> dict[bytes, Shape]:
     held = {row.line.rows.tobytes(): row for row in rows if len(row.line.rows)}
     most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, len(held))))
     names, points = list(held), found.runs["points"]
-    made = {}
+    by_rows = {}
     for number, curves in found.curves_of([held[name].line.rows for name in names]):
         row = held[names[number]]
         times = grid(row.line.steps, points[int(row.line.rows[0])].as_py())
-        made[names[number]] = _shape(row, times, curves, most)
-    return made
+        by_rows[names[number]] = _shape(row, times, curves, most)
+    return by_rows
 
 
 def _shape(row: Row, times: Array, curves: Array, most: int) -> Shape:
@@ -123,13 +123,13 @@ def _labels(sections: Sequence[Chapter]) -> dict[str, None]:
 def styles(sections: Sequence[Chapter]) -> list[tuple[int, int]]:
     """A colour and a dash for every label, by place: alike on the whole page, and different within a section."""
     alone = [set(_labels([section])) for section in sections]
-    made: dict[str, tuple[int, int]] = {}
+    chosen: dict[str, tuple[int, int]] = {}
     for label in _labels(sections):
         beside = set().union(*(some for some in alone if label in some))
-        used = [made[other][0] for other in beside if other in made]
+        used = [chosen[other][0] for other in beside if other in chosen]
         colour = min(range(COLOURS), key=used.count)
-        made[label] = (colour, (colour + used.count(colour)) % DASHES)
-    return list(made.values())
+        chosen[label] = (colour, (colour + used.count(colour)) % DASHES)
+    return list(chosen.values())
 
 
 def ticked(entries: Iterable[Finding]) -> set[str]:
@@ -160,14 +160,14 @@ def _panel(panel: Panel, labels: dict[str, int]) -> dict[str, Any]:
 def _line(one: Finding, labels: dict[str, int], shown: bool) -> dict[str, Any]:
     mean, low, high = (edge[one.shape.drawn] for edge in one.shape.band)
     row, line = one.row, one.row.line
-    made = {
+    data = {
         "label": labels[line.label], "column": line.column, "seeds": len(line.seeds), "shown": shown,
         "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(np.array([one.seconds]))[0],
         "front": one.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
     }  # fmt: skip
     if np.isfinite(low).all() and np.isfinite(high).all():
-        made |= {"low": rounded(low), "high": rounded(high)}
-    return made
+        data |= {"low": rounded(low), "high": rounded(high)}
+    return data
 
 
 def _overall(section: Chapter, labels: dict[str, int]) -> dict[str, Any]:

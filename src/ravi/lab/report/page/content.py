@@ -205,7 +205,7 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Chapter]:
     by: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         by.setdefault((row.line.section, row.line.mdp, row.line.steps), []).append(row)
-    made = []
+    chapters = []
     for i, section in enumerate(found.suite.sections, 1):
         panels: list[Panel] = []
         for mdp in section.mdps:
@@ -234,8 +234,10 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Chapter]:
                 panels.append(Panel(anchor, task, mdp, T, here, entries, facts, earned))
         standings = [_standing(panels, column) for column in section.columns]
         costs = _costs(panels, tuned) if {"theory", "tuned"} <= set(section.columns) else []
-        made.append(Chapter(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs))
-    return made
+        chapters.append(
+            Chapter(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs)
+        )
+    return chapters
 
 
 def _standing(panels: Sequence[Panel], column: str) -> Standing:
@@ -280,7 +282,7 @@ def _thresholds(scores: Scores) -> Array:
 
 def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
     """Every learner that has a multiplier, on every MDP where both columns have runs; tuned: MDP, learner and T."""
-    made = []
+    costs = []
     for panel in panels:
         theory, better = ({one.label: one for one in panel.of(column)} for column in ("theory", "tuned"))
         uniform = next((one.row for one in theory.values() if one.row.line.learner.split(",")[0] == "uniform"), None)
@@ -289,8 +291,8 @@ def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
                 row, other = one.row, better[label].row
                 ratio = math.nan if other.zero or other.estimate <= 0 else row.estimate / other.estimate
                 gaps = _difference(other, row), None if uniform is None else _difference(row, uniform)
-                made.append(Cost(panel, row, other, ratio, *gaps))
-    return made
+                costs.append(Cost(panel, row, other, ratio, *gaps))
+    return costs
 
 
 def _difference(first: Row, second: Row) -> Interval | None:
@@ -303,20 +305,22 @@ def _difference(first: Row, second: Row) -> Interval | None:
 
 
 def _findings(section: Chapter) -> list[Markup]:
-    said = [sentence for column in section.columns for sentence in words.standing(section, column)]
-    return said + [tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)]
+    sentences = [sentence for column in section.columns for sentence in words.standing(section, column)]
+    return sentences + [
+        tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)
+    ]
 
 
 def _places(held: Sequence[Chapter]) -> list[tuple[str, str]]:
     """Where learners are ranked: over all MDPs of a section, and on each, by anchor."""
-    made = []
+    places = []
     for section in held:
         head = f"{section.name}: " if len(held) > 1 else ""
         if any(standing.overall for standing in section.standings):
-            made.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
+            places.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
         ranked = (panel for panel in section.panels if any(one.row.place for one in panel.entries.values()))
-        made += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
-    return made
+        places += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
+    return places
 
 
 def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Finding, list[tuple[float, float, float]]]]]:
@@ -347,16 +351,16 @@ def _failures(found: Results) -> list[dict[str, Any]]:
     asked = set(found.entries["setting"].to_pylist())
     names = ["mdp", "learner", "steps", "setting", "seed", "failure", "error", "traceback"]
     rows = found.runs.select(names).filter(found.runs["failure"].is_valid()).to_pylist()
-    made: dict[tuple[Any, ...], dict[str, Any]] = {}
+    failures: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (row["mdp"], row["learner"], row["steps"], row["seed"])):
         tuning = row["setting"] not in asked
         key = (*(row[name] for name in ("mdp", "learner", "steps", "failure", "error")), tuning)
-        made.setdefault(key, {**row, "count": 0, "tuning": tuning})["count"] += 1
-    return sorted(made.values(), key=lambda one: -one["count"])
+        failures.setdefault(key, {**row, "count": 0, "tuning": tuning})["count"] += 1
+    return sorted(failures.values(), key=lambda one: -one["count"])
 
 
 def _tuning(found: Results) -> list[Tried]:
-    made = [
+    records = [
         Tried(
             str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
             len(record.get("seeds") or ()), tried, None if (chosen := record.get("chosen")) is None else tried[chosen],
@@ -366,7 +370,8 @@ def _tuning(found: Results) -> list[Tried]:
     ]  # fmt: skip
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
     return sorted(
-        made, key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner)
+        records,
+        key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner),
     )
 
 

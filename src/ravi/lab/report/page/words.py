@@ -37,11 +37,11 @@ def completeness(planned: int, done: int, failed: int, untuned: int) -> list[str
     missing = planned - done - failed
     verb = "is" if planned == 1 else "are"
     some = f"{done:,} of {counted(planned, 'run')} {verb} done."
-    said = [f"All {done:,} runs are done." if done == planned else some]
-    said += [f"{counted(failed, 'run')} failed."] if failed else []
-    said += [f"{missing:,} are missing: what follows is about the rest."] if missing else []
-    said += [f"{counted(untuned, 'line')} {'waits' if untuned == 1 else 'wait'} for tuning."] if untuned else []
-    return said
+    sentences = [f"All {done:,} runs are done." if done == planned else some]
+    sentences += [f"{counted(failed, 'run')} failed."] if failed else []
+    sentences += [f"{missing:,} are missing: what follows is about the rest."] if missing else []
+    sentences += [f"{counted(untuned, 'line')} {'waits' if untuned == 1 else 'wait'} for tuning."] if untuned else []
+    return sentences
 
 
 def seeds(numbers: Sequence[int]) -> str:
@@ -50,11 +50,11 @@ def seeds(numbers: Sequence[int]) -> str:
         return "No run is finished: there is nothing to say about regret."
     least, most = min(numbers), max(numbers)
     between = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    said = f"Means are over {between} seed{'s' * (most > 1)}."
+    sentence = f"Means are over {between} seed{'s' * (most > 1)}."
     if most == 1:
-        return f"{said} One seed gives no interval, and supports no comparison."
+        return f"{sentence} One seed gives no interval, and supports no comparison."
     few = " These are few: intervals are rough, and a tie may only mean that there are too few."
-    return said + few * (least < FEW)
+    return sentence + few * (least < FEW)
 
 
 def headline(sections: Sequence[Chapter], numbers: Sequence[int]) -> list[str]:
@@ -63,11 +63,11 @@ def headline(sections: Sequence[Chapter], numbers: Sequence[int]) -> list[str]:
     if len(sections) > 1:  # whose MDPs may be the same
         within = Markup("In {}, {}{}")
         found = [
-            [within.format(_name(section.name), each[0].lower(), each[1:]) for each in said]
-            for section, said in zip(sections, found, strict=True)
+            [within.format(_name(section.name), each[0].lower(), each[1:]) for each in sentences]
+            for section, sentences in zip(sections, found, strict=True)
         ]
-    first = [said[0] for said in found if said]
-    rest = [sentence for said in found for sentence in said[1:]]
+    first = [sentences[0] for sentences in found if sentences]
+    rest = [sentence for sentences in found for sentence in sentences[1:]]
     return [*[*first, *rest][:2], seeds(numbers)]
 
 
@@ -79,23 +79,23 @@ def standing(section: Chapter, column: str) -> list[Markup]:
     m, constants = len(contested), CONSTANTS[column]
     if m == 1:
         ((panel, ranked),) = contested
-        said = Markup("On {}, {} has the smallest mean regret of the {} learners with {}: {}.").format(
+        sentence = Markup("On {}, {} has the smallest mean regret of the {} learners with {}: {}.").format(
             _name(panel.task), _name(ranked[0].label), len(ranked), constants, regret(ranked[0].row)
         )
     else:
         wins = Counter(ranked[0].label for _, ranked in contested).most_common()
         thing = "pairs of an MDP and a T" if len({panel.steps for panel in section.panels}) > 1 else "MDPs"
-        said = Markup("With {}, {} has the smallest mean regret on {} of {} {}").format(
+        sentence = Markup("With {}, {} has the smallest mean regret on {} of {} {}").format(
             constants, _name(wins[0][0]), wins[0][1], m, thing
         )
         others = [Markup("{} on {}").format(_name(label), n) for label, n in wins[1:]]
-        said += (Markup("; ") + _joined(others) if others else "") + "."
+        sentence += (Markup("; ") + _joined(others) if others else "") + "."
     if all(len(one.row.line.seeds) < 2 for _, ranked in contested for one in ranked):
-        return [said, Markup("With one seed each, no difference between learners is supported.")]
+        return [sentence, Markup("With one seed each, no difference between learners is supported.")]
     clear = sum(all(one.row.rank == "behind" for one in ranked[1:]) for _, ranked in contested)
     if m == 1:
-        return [said + f" {CLEARLY.capitalize()}"] if clear else [said]
-    return [said, Markup(f"On {clear} of these {m} {CLEARLY}")]
+        return [sentence + f" {CLEARLY.capitalize()}"] if clear else [sentence]
+    return [sentence, Markup(f"On {clear} of these {m} {CLEARLY}")]
 
 
 def ties(panel: Panel, column: str) -> list[Markup]:
@@ -106,8 +106,8 @@ def ties(panel: Panel, column: str) -> list[Markup]:
         return []
     named = [_name(one.label) for one in tied[:NAMED]]
     named += [Markup(f"{len(tied) - NAMED} more")] if len(tied) > NAMED else []
-    said = "On {} with {}, {} is not significantly better than {}: the interval of the difference includes 0."
-    return [Markup(said).format(_name(panel.task), CONSTANTS[column], _name(ranked[0].label), _joined(named))]
+    sentence = "On {} with {}, {} is not significantly better than {}: the interval of the difference includes 0."
+    return [Markup(sentence).format(_name(panel.task), CONSTANTS[column], _name(ranked[0].label), _joined(named))]
 
 
 def _rivals(panel: Panel, column: str) -> list[Finding]:
@@ -153,8 +153,8 @@ def rate(found: Rate | None) -> Markup:
 
 def curve(row: Row, values: Iterable[tuple[float, float, float]]) -> Markup:
     """Means at some times with their intervals, as the cells of a line of a table."""
-    made = ("0" if row.zero else estimate(each) for each in values)
-    return Markup("".join(f'<td class="right">{each}</td>' for each in made))
+    texts = ("0" if row.zero else estimate(each) for each in values)
+    return Markup("".join(f'<td class="right">{each}</td>' for each in texts))
 
 
 def chance(found: Interval) -> Markup:
