@@ -170,6 +170,28 @@ def solve(
             say(line)
 
 
+def hardness(mdp: MDP, as_json: JSON = False) -> None:
+    """How hard an MDP is to learn without resets: its diameter, the span of its bias, value norm, smallest gap."""
+    from dataclasses import asdict
+    from math import isfinite
+
+    from ravi import ids
+    from ravi._jit.functions import sparing
+    from ravi.planning.hardness import hardness
+
+    typed(mdp)
+    model = ids.imported(mdp)
+    world = ids.mdp(mdp) if model is None else model.mdp
+    with progress_bar(f"solving {world.name}"), sparing():
+        found = hardness(world)
+    if as_json:
+        low, high = found.smallest_gap
+        numbers = asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high}
+        say_json({k: None if isinstance(v, float) and not isfinite(v) else v for k, v in numbers.items()})
+        return
+    say(f"{found!r}")
+
+
 def verify(
     mdp: Annotated[
         str | None,
