@@ -221,7 +221,7 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
 def in_phases(
     name: str, build: Build, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
 ) -> Learner:
-    """The learner of `build`, of RAVI-UCB+'s form, in phases: eta, `step(o, problem, T)`, is that of l_i steps, the rest
+    """`build`'s learner, of RAVI-UCB+'s form, in phases: eta, `step(o, problem, T)`, is that of l_i steps, all else
     that of S_{i+1}."""
     l = validation.whole(first, "first", 1, most)
 
