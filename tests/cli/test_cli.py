@@ -62,6 +62,13 @@ def test_run_prints_for_people_too():
     assert "of which this is 100.0%" in said
 
 
+def test_hardness_says_what_is_infinite():
+    assert "diameter      14.722" in ravi("hardness", "riverswim/6").stdout
+    found = json.loads(ravi("hardness", "trap", "--json").stdout)
+    assert found["diameter"] is None
+    assert "cannot be reached" in found["notes"][0]
+
+
 def test_solve_and_list():
     found = json.loads(ravi("solve", "riverswim/6,discount=0.9", "--json").stdout)
     assert abs(found["optimum"] - 0.1 * 425329947 / 326053817) <= found["optimum_error"] < 1e-10

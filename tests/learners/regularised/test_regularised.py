@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
-from ravi.estimators.known import known
+from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.regularised import md_mpi, npg
 from ravi.learners.regularised.optimistic_evaluation import mean
