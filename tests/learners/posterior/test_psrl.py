@@ -135,12 +135,3 @@ def test_the_recorded_tolerance_is_the_one_asked_unless_rounding_forbids_it():
         assert made == pytest.approx(asked, rel=1e-12)
     raised = ids.learner("psrl,tolerance=1e-12", riverswim(4, 0.9999), 100).settings["tolerance"]
     assert raised == pytest.approx(2.0**-44 * 0.9999 * 1e8, rel=1e-9)
-
-
-@pytest.mark.parametrize("prior", [1e-300, 1e-3, 1e15, 1e300])
-def test_a_row_of_any_prior_is_a_distribution(prior):
-    counts, to = np.array([[[3, 0], [0, 0]]], np.int32), np.array([[[1, 2], [1, 2]]], np.int32)
-    for t in range(20):
-        P = drawn_rows(0.0, prior, counts, to, 4, np.uint64(1), t)
-        assert (P >= 0).all()
-        assert P.sum(-1) == pytest.approx(1, abs=1e-12)
