@@ -21,6 +21,7 @@ _PUBLIC = {
     "mdps.mixtures": ("ensemble",),
     "planning.solver": ("solve",),
     "planning.evaluation": ("evaluate", "return_of"),
+    "planning.hardness": ("hardness",),
     "planning.occupancies": ("occupancy",),
     "planning.mirror_descent": ("md_mpi",),
     "runtime.api": ("run", "run_settings", "resume", "resume_settings", "Stopped"),
@@ -42,8 +43,9 @@ _MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importer
 __all__ = [
     "MDP", "Agent", "Discovery", "Estimator", "Grid", "InputError", "Learned", "Learner", "Measure", "Policy",
     "Problem", "Run", "Stopped", "StreamError", "__version__", "agent", "candidates", "discover", "ensemble",
-    "evaluate", "gymnasium", "importers", "learn", "learner", "load_policy", "md_mpi", "mdp", "occupancy", "results",
-    "resume", "resume_settings", "return_of", "run", "run_settings", "run_suite", "select", "solve",
+    "evaluate", "gymnasium", "hardness", "importers", "learn", "learner", "load_policy", "md_mpi", "mdp",
+    "occupancy", "results", "resume", "resume_settings", "return_of", "run", "run_settings", "run_suite", "select",
+    "solve",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from ravi.mdps import from_gymnasium as gymnasium
     from ravi.mdps.mixtures import ensemble
     from ravi.planning.evaluation import evaluate, return_of
+    from ravi.planning.hardness import hardness
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
     from ravi.planning.solver import solve

@@ -63,7 +63,7 @@ suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on ma
 suites.command(name="run")(suite.run)
 suites.command(name="list")(suite.suites)
 COMMANDS = {
-    "One MDP, one learner": (suite.demo, run.run, run.solve, run.verify, info.advise),
+    "One MDP, one learner": (suite.demo, run.run, run.solve, run.hardness, run.verify, info.advise),
     "Your own environment": (learn.learn, play.evaluate, play.play),
     "Suites and their results": (
         suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,
@@ -90,7 +90,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        say(f"ravi: {validation.shown(error.filename)} is no path: it is too long", error=True)
+        say(f"ravi: {validation.shown(error.filename)} is too long for a path", error=True)
         sys.exit(2)
     except MemoryError as error:
         say(f"ravi: {': '.join(filter(None, ['there is not enough memory', str(error)]))}", error=True)

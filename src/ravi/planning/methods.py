@@ -152,8 +152,8 @@ BY_NAME = {
 }
 
 
-def last_sweep(arrays: Tables, tol: float, name: str) -> Sweep:
-    """The last pass of a method, which the answer and its certificate are of."""
+def last_sweep(arrays: Tables, tol: float, name: str, most: int | None = None) -> Sweep:
+    """The last pass of a method, which the answer and its certificate are of. most: passes for all actions."""
     method, (X, A, B) = BY_NAME[name], arrays.transitions.shape
     by_policy, by_chain = name == "policy_iteration", B if name == "modified_policy_iteration" else 0
     W, passes = method.start(arrays)
@@ -166,7 +166,7 @@ def last_sweep(arrays: Tables, tol: float, name: str) -> Sweep:
         own.actions[:] = arrays.rewards.argmax(-1)
         passes += evaluate_actions(own, span_goal(tol, 0.0, arrays.discount, arrays.grain), (0.0, 0.0, 0.0))
     loop = bound(iterate, backup=method.backup, sweep=method.sweep)
-    most = 1 if name == "linear_program" else sweep_limit(arrays.discount, arrays.grain)
+    most = 1 if name == "linear_program" else most or sweep_limit(arrays.discount, arrays.grain)
     (low, high, size), backups, sweeps = loop(own, most)
     return Sweep(own.Q, own.TW, own.greedy, low, high, size, passes + backups + sweeps)
 

@@ -120,8 +120,8 @@ def growth(
     share = number(share, "share")
     if not 0 < share <= 1:
         raise InputError(f"share is {share:g}; it must be in (0, 1]")
-    late = t >= (1 - share) * t[-1]
-    return _slope(t[late], [x[:, late]], level, resamples, key, "time")
+    last = t >= (1 - share) * t[-1]
+    return _slope(t[last], [x[:, last]], level, resamples, key, "time")
 
 
 def scaling(
@@ -139,7 +139,7 @@ def scaling(
     if (s <= 0).any():
         raise InputError("sizes must be positive")
     if flag(paired, "paired") and len({len(each) for each in x}) > 1:
-        raise InputError(f"paired values are as many at every size, not {[len(each) for each in x]}")
+        raise InputError(f"paired values must be equally many at every size, not {[len(each) for each in x]}")
     held = [np.stack(x, axis=1)] if paired else [each[:, None] for each in x]
     return _slope(s, held, level, resamples, key, "size")
 

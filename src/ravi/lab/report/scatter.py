@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, looks, short
+from ravi.lab.report.numbers import number
 from ravi.validation import InputError
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
@@ -35,13 +36,14 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") ->
     every, least = looks(found), found[order[0]].estimate
     with canvas(SINGLE, 0.55 + 0.19 * len(order)) as (figure, ax):
         for row, name in enumerate(order):
-            one, seen = found[name], every[name]
+            one, style = found[name], every[name]
             if one.estimate > 0:
                 low, high = (max(end, one.estimate / 10) if np.isfinite(end) else one.estimate for end in one[1:3])
-                ax.plot([low, high], [row, row], color=seen.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
-                ax.plot(one.estimate, row, color=seen.colour, marker=seen.marker, markersize=5, zorder=3)
-            times = f"  ×{_times(one.estimate / least)}" if row and least > 0 else ""
-            ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
+                ax.plot([low, high], [row, row], color=style.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
+                ax.plot(one.estimate, row, color=style.colour, marker=style.marker, markersize=5, zorder=3)
+            ratio = one.estimate / least if row and least > 0 else 0.0
+            times = f"  ×{number(ratio, 2 if ratio < 10 else None)}" if ratio else ""
+            ax.annotate(f"{number(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
                         fontsize=7, annotation_clip=False)  # fmt: skip
         ends = {float(end) for line in ax.lines for end in line.get_xdata()}
         if ends and max(ends) < (1 + 1e-6) * min(ends):  # one point, to rounding, has no range of its own
@@ -55,14 +57,6 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") ->
         ax.set_axisbelow(True)
         _few_ticks(ax, narrow=10, most=3)
     return Drawn(figure, {"order": order, "intervals": found})
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else _brief(ratio)
-
-
-def _brief(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "") -> Drawn:
@@ -112,7 +106,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         if row["regret"] is not None and row["scale"] is not None:
             found.setdefault(str(row["learner"]), []).append(row)
     if not found:
-        raise InputError("there is no configuration that was tried with success")
+        raise InputError("no configuration succeeded")
     every = looks(dict.fromkeys([*order, *found]))
     found = {name: found[name] for name in every if name in found}
     shown, chosen = {}, {}

@@ -26,7 +26,7 @@ and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with th
     clip       P_hat V is cut to [min V, max V], and CB to sp(V).
     radius     mixture: the determinant at hand in place of its bound. (The noise is H/2, or 1, with or without.)
     weights    mixture: of samples by the span of V_m, or by UCLK+'s bound on the variance of V_m(y_t)
-               (`ravi.estimators.variance`). Its published radii are so large that policies hardly move: on
+               (`ravi.estimators.variance_weighted`). Its published radii are so large that policies hardly move: on
                riverswim/mixture/6, gamma .97, M = 10, T = 10^4, regret 5,390 where weights by the span have 54.
 
 Where Q is fresh, the sum of Lemma 4.3 begins with Q_1 = Pi_H[r + CB + gamma P_hat V_0] in place of E V_0. With V_0 = 0
@@ -50,8 +50,7 @@ from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Sta
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
-from ravi.estimators.variance import of_variances, variance_weighted
-from ravi.estimators.variance_weighted import Constants, radii
+from ravi.estimators.variance_weighted import Constants, of_variances, radii, variance_weighted
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Counted, Work
@@ -90,9 +89,10 @@ def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
     pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
     name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
+    numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
-    eta: an array is one number of every row."""
+    eta and numbers: as in RAVI-UCB."""
     M = validation.whole(inner, "inner")
     own = {"inner": M, "fresh": fresh, "pick": validation.one_of(pick, PICKS, "pick")}
     base = ravi_ucb.generic(
@@ -145,7 +145,10 @@ def generic(
         return base.add(s, path)
 
     parts = base.parts._replace(backups=one_by_one, inner=M, fresh=fresh, pick=pick)
-    return base._replace(init=init, plan=plan, add=add, parts=parts)
+    learner = base._replace(init=init, plan=plan, add=add, parts=parts)
+    if numbers is None:
+        return learner
+    return over_all_seeds(learner, Counted(problem, numbers, np.atleast_1d(eta), fresh, M, pick, work).seedwise)
 
 
 @takes(
@@ -175,12 +178,11 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
         else:
             bonus, span = multiple_of_width(scale * far, estimator), 0.0
         numbers = OfCounts(np.atleast_1d(far), np.atleast_1d(scale), span, on["centre"], on["clip"], times)
-        made = generic(
+        return generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
             name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
+            numbers=numbers,
         )  # fmt: skip
-        counted = Counted(problem, numbers, np.atleast_1d(step), on["fresh"], M, o.pick, work)
-        return over_all_seeds(made, counted.seedwise)
 
     far = log_term(X, A, T, delta) if on["centre"] else beta
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), far, o.scale), problem, T)
