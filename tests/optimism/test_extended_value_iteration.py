@@ -84,32 +84,6 @@ def test_values_are_within_their_bound_of_the_fixed_point(kind, c):
         assert (np.ptp(plan.u, axis=1) <= c * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_fixed_point_does_not_depend_on_the_start(kind):
-    r, successors, D, radius = draws(2)
-    backup, rng = made(kind, r, successors, 0.9, D, radius), np.random.default_rng(0)
-    start = 20 * rng.random((4, X))
-    kept = start.copy()
-    one = iterate(backup, start, A, np.full(4, 1e-12))
-    two = iterate(backup, np.zeros((4, X)), A, np.full(4, 1e-12))
-    np.testing.assert_allclose(values(one, 0.9), values(two, 0.9), rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(start, kept)  # and the start is not written
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_batch_does_not_change_a_seed(kind):
-    r, successors, D, radius = draws(3, n=5)
-    u, tol = np.random.default_rng(1).random((5, X)), 10.0 ** -np.arange(1, 6)  # each seed stops at its own time
-    whole = iterate(made(kind, r, successors, 0.9, D, radius), u, A, tol, span=1.5)
-    assert len(set(whole.sweeps)) > 2
-    for i in range(5):
-        part = slice(i, i + 1)
-        alone = Counts(D.visits[part], D.moves[part])
-        one = iterate(made(kind, r, successors, 0.9, alone, radius[part]), u[part], A, tol[part], span=1.5)
-        for field, mine, theirs in zip(whole._fields, one, whole, strict=True):
-            assert mine.tobytes() == theirs[part].tobytes(), field
-
-
 def test_the_average_reward_iteration_is_the_same_up_to_constants():
     """u <- L u + (1 - gamma) <nu_0, u>, unshifted, has the u, the stop and the gain of the discounted one."""
     gamma, tol = 0.9, 1e-3

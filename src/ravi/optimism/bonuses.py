@@ -94,10 +94,10 @@ def discounted(bonus: Bonus, discount: float) -> Bonus:
     return times
 
 
-def within_span(bonus: Bonus, most: float = 1.0) -> Bonus:
-    """min{CB, most sp(V)}: an estimate that is cut to [min V, max V] is never off by more than sp(V)."""
+def within_span(bonus: Bonus) -> Bonus:
+    """min{CB, sp(V)}: an estimate that is cut to [min V, max V] is never off by more than sp(V)."""
 
     def cut(D: Data, phi: Standard) -> Array:
-        return np.minimum(bonus(D, phi), most * (phi.high - phi.low))
+        return np.minimum(bonus(D, phi), phi.high - phi.low)
 
     return cut

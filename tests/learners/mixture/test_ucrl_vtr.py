@@ -240,26 +240,6 @@ def goes_in_stretches(make, world, options, monkeypatch, T=400):
         assert_same_bits(bits(whole, row), bits(short, row))
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"scale": -1}, "scale"),
-        ({"delta": 2}, "delta"),
-        ({"regularization": 0}, "regularization"),
-        ({"truncation": 0}, "truncation"),
-        ({"replan": "resets"}, "replan"),
-    ],
-)
-def test_bad_options_are_named(options, named):
-    with pytest.raises(InputError, match=named):
-        ucrl_vtr(riverswim_mixture(4, 0.8).problem, 100, **options)
-
-
-def test_features_are_needed():
-    with pytest.raises(InputError, match="no features"):
-        ucrl_vtr(riverswim(4, 0.8).problem, 100)
-
-
 # Rounding
 
 

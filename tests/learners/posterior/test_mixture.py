@@ -67,8 +67,3 @@ def test_its_regret_is_small_where_the_prior_is_right():
     """Measured with these keys; uniform play has some 400."""
     run = ravi.run("psrl/mixture", "ensemble/6,20,4,2,discount=0.95", 2000, 4)
     assert 1 < run.regret.mean() < 20
-
-
-def test_it_needs_features():
-    with pytest.raises(ravi.validation.InputError, match="no features"):
-        ravi.ids.learner("psrl/mixture", ravi.mdp("garnet/4,2,2"), 100)

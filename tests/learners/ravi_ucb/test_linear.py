@@ -5,7 +5,6 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from ravi import ids
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.features import ravi_ucb_linear
 from ravi.mdps import linear, riverswim
@@ -69,14 +68,3 @@ def test_one_coordinate_for_every_pair_is_tabular_ravi_ucb():
     np.testing.assert_allclose(made.regret, again.regret, rtol=1e-10)
     np.testing.assert_allclose(made.state.policy, again.state.policy, atol=1e-11)
     assert np.ptp(made.state.policy, axis=-1).max() > 0.1
-
-
-def test_verify_judges_it_by_the_general_claims_and_by_its_own():
-    from ravi.verify import CLAIMS, KINDS, verify
-
-    found = verify("ravi-ucb/linear", "linear/6,2,3,discount=0.75", 200, 4)
-    assert {row.id for row in found.rows} == (
-        {claim.id for claim in CLAIMS if claim.setting == "any"} | {c.id for c in KINDS if c.setting == "linear"}
-    )
-    assert found.holds
-    assert ids.learner("ravi-ucb/linear", ids.mdp("linear/6,2,3"), 200).settings["estimator"] == "linear"

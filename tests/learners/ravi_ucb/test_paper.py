@@ -165,62 +165,6 @@ def test_equations_6_and_7_the_part_of_the_policy_and_lemma_4_3(valid):
         assert regret <= bonuses + 2 * H + entropy_star / eta + eta * H**3 * k / 2  # Lemma 4.3
 
 
-def test_lemma_a_1_occupancies_move_no_faster_than_policies(valid):
-    rng = np.random.default_rng(0)
-    mdp = valid.mdp
-    pairs = [(e.pi, f.pi) for e, f in zip(valid.epochs[::50], valid.epochs[1::50], strict=False)]
-    pairs += [tuple(rng.dirichlet(np.ones(mdp.actions), size=(2, mdp.states))) for _ in range(20)]
-    for pi, other in pairs:
-        nu, mu = occupancies(mdp, valid.P, pi)
-        _, mu_other = occupancies(mdp, valid.P, other)
-        assert relative_entropy(mu.ravel(), mu_other.ravel()) <= mdp.horizon * nu @ relative_entropy(pi, other) + ATOL
-
-
-def test_lemma_4_4_an_epochs_bonuses_sum_to_H_times_their_mean_under_mu(valid):
-    """Z = sum_k (sum_{t in epoch k} CB_k(x_t, a_t) - H <mu^{pi_k}, CB_k>) is a martingale: it is within five of its
-    own (exact) standard deviations, which fails with probability below 1e-5; the key is fixed. (The last epoch,
-    which T may cut, is left out.)"""
-    gamma, H, Z, variance = valid.mdp.discount, valid.mdp.horizon, 0.0, 0.0
-    for e in valid.epochs[:-1]:
-        Z += sum(e.CB[x, a] for x, a, _ in e.steps) - H * (e.mu * e.CB).sum()
-        chain = np.einsum("xa,xay->xy", e.pi, valid.P)
-        V_f = np.linalg.solve(np.eye(len(chain)) - gamma * chain, (e.pi * e.CB).sum(-1))
-        Q_f = e.CB + gamma * valid.P @ V_f
-        variance += H * (e.mu * (2 * e.CB * Q_f - e.CB**2)).sum() - (H * (e.mu * e.CB).sum()) ** 2
-    assert abs(Z) < 5 * np.sqrt(variance)
-
-
-def test_theorem_4_1_on_the_mean_of_many_runs():
-    """Mean regret <= 2 mean bonus sum + sqrt(2 H^4 T log A) + 2 H^2, with the theorem's eta; both sides measured."""
-    mdp, T = garnet(3, 2, 2, 0, 0.5), 400
-    learner = ravi_ucb.tabular(mdp.problem, T, beta=2 * mdp.horizon)
-    made = run(learner, mdp, T, 20, pad=True, record=["stream"])
-    x, a = made.results["stream_state"], made.results["stream_action"]
-    sums = []
-    for row in range(20):
-        visits, frozen, total = np.ones((3, 2)), np.ones((3, 2)), 0.0
-        starts = set(made.T_k[row].tolist())
-        for t in range(1, T + 1 + made.padding[row]):
-            if t in starts:
-                frozen = visits.copy()
-            s, b = x[row, t - 1], a[row, t - 1]
-            total += learner.settings["beta"] / np.sqrt(frozen[s, b])
-            if t <= T:
-                visits[s, b] += 1
-        sums.append(total)
-    H = mdp.horizon
-    assert made.regret.mean() <= 2 * np.mean(sums) + np.sqrt(2 * H**4 * T * np.log(2)) + 2 * H**2
-
-
-def test_lemma_5_1_bonuses_are_valid_with_the_papers_beta():
-    """With probability 1 - 1/T on each of 10 runs: one failure would have probability below 0.005."""
-    mdp, T = garnet(4, 2, 3, 7, 0.8), 2000
-    learner, estimator = ravi_ucb.tabular(mdp.problem, T), counts(mdp.problem)
-    for seed in range(10):
-        for e in case(mdp, learner, estimator, T, seed).epochs[::20]:
-            assert (mdp.discount * np.abs(dense(mdp) @ e.V - e.PV_hat) <= e.CB).all()
-
-
 @pytest.fixture(scope="module")
 def mixture():
     mdp, T = garnets(3, 6, 2, 2, 1, 0.8), 3000
@@ -280,34 +224,3 @@ def test_lemmas_a_2_and_a_3_potentials_and_bad_epochs(mixture):
     assert potential <= growth + ATOL <= cap + ATOL  # Lemma A.2
     assert bad <= (np.linalg.slogdet(G)[1] - d * np.log(lam)) / np.log(2) + ATOL <= cap / np.log(2) + ATOL  # Lemma A.3
     assert bad > 0
-
-
-def test_lemma_a_4_the_longest_epoch():
-    """E max C_k <= (4 + 2 log T) H: measured on 200 padded runs, whose mean stays far below."""
-    mdp = garnet(2, 1, 1, 0, 0.9)
-    T, H = 500, 10.0
-    made = run("uniform", mdp, T, 200, pad=True, record=["stream"])
-    worst = []
-    for row in range(200):
-        ends = np.flatnonzero(made.results["stream_reset"][row, : T + made.padding[row]]) + 1
-        lengths = np.diff([0, *ends])
-        worst.append((lengths / np.log1p(lengths)).max())
-    assert np.mean(worst) <= (4 + 2 * np.log(T)) * H
-    assert np.mean(worst) <= (2 + np.log(T)) * H / np.log1p((2 + np.log(T)) * H)  # the sharper form, by Jensen
-
-
-def test_theorem_c_2_self_normalised_sums():
-    """Bounded martingales in R^3: ||sum phi eta||^2 exceeds its bound in at most a share delta of 400 sequences."""
-    rng = np.random.default_rng(4)
-    delta, lam, failures = 0.1, 1.0, 0
-    for _ in range(400):
-        phi = rng.normal(size=(60, 3))
-        noise = rng.choice([-1.0, 1.0], size=60)  # 1-sub-Gaussian
-        Lam, S, failed = lam * np.eye(3), np.zeros(3), False
-        for f, e in zip(phi, noise, strict=True):
-            Lam, S = Lam + np.outer(f, f), S + f * e
-            bound = 2 * (0.5 * (np.linalg.slogdet(Lam)[1] - 3 * np.log(lam)) - np.log(delta))
-            failed |= S @ np.linalg.solve(Lam, S) > bound
-        failures += failed
-    assert failures <= 400 * delta
-    assert failures > 0  # the bound is not idle

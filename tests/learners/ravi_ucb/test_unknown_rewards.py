@@ -227,11 +227,3 @@ def test_the_bounds_add_twice_the_sum_and_one_more_failure():
 def test_what_cannot_be_is_refused(option, message):
     with pytest.raises(InputError, match=message):
         run(f"ravi-ucb/unknown-rewards,{option}", "riverswim/4", 10)
-
-
-def test_a_base_that_plays_its_last_policy_goes_on_to():
-    mdp = garnet(5, 2, 3, 4, 0.8)
-    for pick in ("last", "uniform"):
-        base = ravi_ucb_plus.tabular(mdp.problem, 100, inner=3, eta=0.5, pick=pick)
-        _, states = epochs_of(unknown_rewards.unknown(base, mdp.problem, 100), mdp, [1], 100)
-        assert all((s.policy == s.last_policy).all() for s in states) == (pick == "last")
