@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 
 from ravi.cli import completion
 from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
+from ravi.display.printable import columns
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def verify(
     raise typer.Exit(1 if 1 in statuses else min(statuses))
 
 
-def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> Iterator[str]:
+def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> list[str]:
     """A table of states, what is played there, and its value; where they have no names, by their numbers."""
     states = range(world.states) if model is None or model.states is None else model.states
     names = actions if model is None or model.actions is None else [model.actions[a] for a in actions]
@@ -272,9 +272,7 @@ def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> Itera
     for state, action, value in zip(states, names, V, strict=True):
         more = f"  {world.horizon * world.in_units((1 - world.discount) * value):.6f}" if own else ""
         rows.append((str(state), str(action), f"{value:.6f}{more}"))
-    wide = [max(len(row[i]) for row in rows) for i in (0, 1)]
-    for first, second, third in rows:
-        yield f"  {first:>{wide[0]}}  {second:>{wide[1]}}  {third}"
+    return [f"  {line}" for line in columns(rows, "rrl")]
 
 
 def _uniform(world: Any, model: Imported | None) -> float:
