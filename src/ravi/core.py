@@ -179,8 +179,8 @@ class MDP(Problem):
 
     @cached_property
     def problem(self) -> Problem:
-        """What a learner is told: the MDP without its kernel, and without theta."""
-        return told(self, Problem)
+        """What a learner knows: the MDP without its kernel, and without theta."""
+        return restrict(self, Problem)
 
     @cached_property
     def digest(self) -> str:
@@ -282,12 +282,12 @@ class MDP(Problem):
         return archive.read_fields(path, "mdp", MDP)
 
 
-def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
+def restrict(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
     """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
-    made = object.__new__(kind)
+    part = object.__new__(kind)
     for name in (entry.name for entry in fields(kind)):
-        object.__setattr__(made, name, arrays.get(name, getattr(problem, name)))
-    return made
+        object.__setattr__(part, name, arrays.get(name, getattr(problem, name)))
+    return part
 
 
 class Walkers(NamedTuple):
@@ -408,7 +408,7 @@ Walk: TypeAlias = Callable[
 ]  # world, state, walkers, path, over, until, T -> see `ravi.runtime.walk.walk`
 
 
-class Stated(NamedTuple):
+class TheoryConstants(NamedTuple):
     """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
 
     kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.OWN`)
@@ -430,17 +430,17 @@ class Stated(NamedTuple):
         return kept if self.kind in ("generic", "tabular", "mixture") else kept | {"estimator": self.kind}
 
 
-class Told(NamedTuple):
-    """What a learner is told besides the problem, and what of the problem it does not use."""
+class SideInformation(NamedTuple):
+    """What a learner knows besides the problem, and what of the problem it does not use."""
 
     support: bool = False  # the support of every pair
-    rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
+    rewards: str | None = None  # "bernoulli", "deterministic": how it draws unknown ones; None: it knows r
     reward_scale: float = 1.0  # multiplies their radius
     reads_anew: bool = False  # the stored successors, at every plan: it keeps nothing that is made of them
     world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
 
 
-class Sets(NamedTuple):
+class KernelSets(NamedTuple):
     """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
 
     scale: float  # multiplies rho
@@ -530,22 +530,26 @@ class Parts(NamedTuple):
     inner: int = 1  # M, backups an epoch
     fresh: bool = False  # whether Q is made with the data at hand
     pick: str = "uniform"  # which of the M policies is played: "uniform", "last"
-    stated: Stated = Stated()
+    stated: TheoryConstants = TheoryConstants()
 
 
-class Rows(NamedTuple):
-    """A learner as one of several settings that differ in numbers only, which go as rows of one batch
+class SettingsBatch(NamedTuple):
+    """A learner as one of several settings that differ in numbers only, which run as rows of one batch
     (`ravi.runtime.settings`).
 
     Attributes
     ----------
-    made : the learner as it was built; one that was changed since goes alone.
-    numbers : what differs from row to row, of bonus and step size.
-    same : what else it is made of, and `parts` do not say: problem and T.
-    of : the same numbers, each one of every row (n,) -> the learner of those rows.
+    built
+        The learner as it was built; one that was changed since runs alone.
+    numbers
+        What differs from row to row, of bonus and step size.
+    same
+        What else the learner depends on, and `parts` do not say: problem and T.
+    of
+        The same numbers, each one of every row (n,) -> the learner of those rows.
     """
 
-    made: Learner
+    built: Learner
     numbers: tuple[float, ...]
     same: tuple[Any, ...]
     of: Callable[..., Learner]
@@ -581,8 +585,8 @@ class Learner(NamedTuple):
         The epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
     rows
         Of those whose settings go in one batch.
-    told
-        What it is told besides the problem.
+    side_information
+        What it knows besides the problem.
     parts, sets
         What it is made of, for `ravi verify` and for learners built on it.
 
@@ -616,9 +620,9 @@ class Learner(NamedTuple):
     walk: Walk | None = None
     stages: int = 0
     seedwise: Seedwise | None = None
-    told: Told = Told()
-    sets: Sets | None = None
-    rows: Rows | None = None
+    side_information: SideInformation = SideInformation()
+    sets: KernelSets | None = None
+    rows: SettingsBatch | None = None
 
     def derived_from(self, seedwise: Seedwise) -> Learner:
         """The same learner, whose plan, add, until and walk were derived from `seedwise`."""

@@ -249,7 +249,7 @@ def turning(world: Changing) -> Tabular:
         return Scores(None, None, [hindsight(world, steps, options["points"], learner.parts), *more])
 
     def adapted(learner: Learner) -> Learner:
-        return learner if learner.told.world is world else changing(learner, world)
+        return learner if learner.side_information.world is world else changing(learner, world)
 
     return Tabular(world.mdp, "changing", adapted, scored)
 

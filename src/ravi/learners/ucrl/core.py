@@ -31,7 +31,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
-from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
@@ -153,7 +153,7 @@ def extended(
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | recorded(told)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
-    return compiled_learner(name, init, form, record, told=Told(told))
+    return compiled_learner(name, init, form, record, side_information=SideInformation(told))
 
 
 def _now(s: State) -> Array:
