@@ -91,10 +91,10 @@ def kl_ucrl_set(X, A, T, delta, scale, m=None):
     return inner
 
 
-def learn(P, r, gamma, nu0, T, key, inner, c=inf, rows=None):
+def learn(P, r, gamma, nu0, T, key, inner, c=inf, rows=None, mixing=1.0):
     """Yields (t_k, u, low and high of the gain, pi, the nearest two actions come, the plays of the phase).
 
-    rows[x][a]: where (x, a) may lead, for a learner that is told so."""
+    rows[x][a]: where (x, a) may lead, for a learner that is told so. mixing: of L u with u, against periods."""
     X, A = len(r), len(r[0])
     states, actions = range(X), range(A)
     # Initialise: t = 1, no plays
@@ -126,7 +126,7 @@ def learn(P, r, gamma, nu0, T, key, inner, c=inf, rows=None):
             Q = [[r[x][a] + gamma * most(x, a, u) + resets for a in actions] for x in states]
             L = [max(row) for row in Q]
             ceiling = min(L) + c
-            new = [min(value, ceiling) for value in L]
+            new = [mixing * min(value, ceiling) + (1 - mixing) * u[x] for x, value in enumerate(L)]
             delta = [new[x] - u[x] for x in states]
             last, u = u, new
             if max(delta) - min(delta) <= 1 / sqrt(t_k):
@@ -160,4 +160,4 @@ def learn(P, r, gamma, nu0, T, key, inner, c=inf, rows=None):
             if full or t > T:
                 break
         u = [v - min(u) for v in u]
-        yield t_k, u, (min(delta), max(delta)), pi, gap, triples
+        yield t_k, u, (min(delta) / mixing, max(delta) / mixing), pi, gap, triples

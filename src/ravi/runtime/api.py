@@ -458,10 +458,11 @@ def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
     if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures):
         many = n if effort.allowance > 0 else min(going.threads, n)  # what Python may run comes seed by seed
     shares = np.array_split(np.arange(n), many)
+    H = 1 / (1 - world.discount) if world.discount < 1 else inf
     tasks = [
         Task(
-            learner_of(part.learners, part.n, rows), world.answers, T, 1 / (1 - world.discount), part.options["pad"],
-            scores.measures, going.pause, going.stop, told,
+            learner_of(part.learners, part.n, rows), world.answers, T, H, part.options["pad"], scores.measures,
+            going.pause, going.stop, told,
         )
         for rows in shares
     ]  # fmt: skip

@@ -141,7 +141,7 @@ def extended(
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else known(problem, told).successors
-    gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
+    gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
     accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
