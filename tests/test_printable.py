@@ -12,7 +12,7 @@ from ravi.cli import common
 from ravi.display.printable import printable
 from ravi.lab.experiments import runner
 from ravi.lab.report import watch as watching
-from ravi.lab.report.rendering import Panel, Shown, Table
+from ravi.lab.report.rendering import Block, Cell, Table
 from ravi.lab.report.tables import comparison_table, table
 from tests.lab.report.folders import made
 
@@ -129,7 +129,7 @@ def test_a_text_in_a_csv_is_no_formula_and_a_number_is_a_number():
     texts = ["=1+1", "+1", "-x", "@sum", "\t=1", "\r=1", "plain", "-3.25", "1e5", "-inf"]
     records = tuple({"text": text, "number": -3.25, "none": None, "flag": True} for text in texts)
     head = ("learner",)
-    made = Table("", "", (Panel("", 1, (), head, ((Shown("=1"),),)),), records)
+    made = Table("", "", (Block("", 1, (), head, ((Cell("=1"),),)),), records)
     rows = list(csv.DictReader(io.StringIO(made.csv())))
     assert [row["text"] for row in rows] == [
         "'=1+1", "+1", "'-x", "'@sum", "'\\t=1", "'\\r=1", "plain", "-3.25", "1e5", "'-inf",

@@ -50,7 +50,7 @@ NEEDED = {
     "ravi.planning.chains:take_out": [0, 1],
     "ravi.runtime.compiled:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
-    "ravi.estimators.variance:_add": [0],
+    "ravi.estimators.variance_weighted:_add": [0],
     "ravi.estimators.gram:add_feature": [0, 1],
     "ravi.estimators.ridge:root_of": [0, 1, 2, 3, 4, 5],
 }

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from ravi.core import MDP
-from ravi.estimators.counts import Counts, counts
-from ravi.estimators.known import known
+from ravi.estimators.counts import Counts, counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import (

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP, Path
-from ravi.estimators.counts import counts
-from ravi.estimators.known import known
+from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import Regression, parameter, ridge
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets, hypercube, riverswim, riverswim_mixture, terrain

@@ -93,16 +93,6 @@ def test_more_draws_are_closer(wide):
     assert errors[-1] == 0
 
 
-def test_a_proposal_must_reach_the_support(wide):
-    q = np.ones(wide.successors.shape)
-    x, a, j = (int(i[0]) for i in np.nonzero(np.abs(wide.features).sum(-1)))
-    q[x, a, j] = 0
-    with pytest.raises(ravi.InputError, match=rf"pair \({x}, {a}\)"):
-        draw(wide.problem, 3, proposal=q)
-    flat = draw(wide.problem, 3, proposal=np.ones(wide.successors.shape))
-    assert (flat.errors != draw(wide.problem, 3).errors).any()
-
-
 def test_with_the_whole_support_it_is_ridge_bit_for_bit(wide):
     T = 600
     exact = ravi.run("ravi-ucb/mixture,scale=0.02,step_scale=30", wide, T, 3, record=["stream"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ravi.estimators.known import known
+from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, one_state_of, riverswim, riverswim_mixture
 from ravi.optimism.bonuses import multiple_of_width

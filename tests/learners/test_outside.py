@@ -11,8 +11,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from ravi import ids
-from ravi.estimators.counts import Counts
-from ravi.estimators.reset_counts import all_states
+from ravi.estimators.counts import Counts, all_states
 from ravi.learners.mixture import uclk
 from ravi.learners.q import ucb_q
 from ravi.learners.ucrl import ucrl

@@ -26,7 +26,7 @@ import numpy as np
 import ravi
 from ravi import ids
 from ravi._jit import teams
-from ravi.estimators import gram, ridge, variance
+from ravi.estimators import gram, ridge, variance_weighted
 from ravi.estimators.variance_weighted import Constants
 from ravi.learners.ravi_ucb import inner_counts
 from ravi.runtime import compiled as compiled_driver
@@ -192,10 +192,10 @@ def plain(leaf):
 
 
 def weighted(problem):
-    return variance.variance_weighted(problem, Constants(3.0, problem.dimension, 1.0, 1.0, 1.0, 0.1, 0.01))
+    return variance_weighted.variance_weighted(problem, Constants(3.0, problem.dimension, 1.0, 1.0, 1.0, 0.1, 0.01))
 
 
-REGRESSIONS = {ridge: ridge.ridge, variance: weighted}
+REGRESSIONS = {ridge: ridge.ridge, variance_weighted: weighted}
 
 
 def regress(module, size, seed=0):
@@ -260,7 +260,7 @@ def caught(name, which):
     kept = plain.__code__
     without_sync(plain, which)
     try:
-        if plain.__module__ in (ridge.__name__, variance.__name__, gram.__name__):
+        if plain.__module__ in (ridge.__name__, variance_weighted.__name__, gram.__name__):
             return regressions_differ()
         return any(different(text, mdp, T, 3) for text in MUTATED for mdp, T in PLAYED)
     except Exception:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ravi.theory import constants, elliptical, generic, mixture, per_run, selection, tabular
+from ravi.theory import constants, generic, mixture, per_run, search, tabular
 from ravi.validation import InputError
 
 GOOD = {
@@ -31,6 +31,7 @@ GOOD = {
     "bound": 1.5,
     "parameter_bound": 1.5,
     "feature_bound": 1.5,
+    "weight_bound": 1.5,
     "regularization": 1.0,
 }
 NAN, INF = float("nan"), float("inf")
@@ -45,15 +46,19 @@ BAD = {
         ("plays", "length", "eps", "bound", "parameter_bound", "feature_bound", "regularization"), POSITIVE
     ),
     "eta": POSITIVE[:-1],  # None: the default
-    **dict.fromkeys(("bonus", "clipped_bonus", "beta", "entropy"), NONNEGATIVE),
+    **dict.fromkeys(("bonus", "clipped_bonus", "beta", "entropy", "weight_bound"), NONNEGATIVE),
     "delta": [0, -0.1, 1.1, NAN, INF, "small"],
 }
 FUNCTIONS = [
-    function
-    for module in (constants, elliptical, generic, mixture, per_run, selection, tabular)
-    for name, function in vars(module).items()
-    if inspect.isfunction(function) and function.__module__ == module.__name__ and not name.startswith("_")
-]
+    *per_run[::2],  # as printed, and sharp
+    *(
+        function
+        for module in (constants, generic, mixture, search, tabular)
+        for name, function in vars(module).items()
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
+        and set(inspect.signature(function).parameters) <= set(GOOD)
+    ),
+]  # fmt: skip
 CALLS = [
     pytest.param(function, name, id=f"{function.__module__.split('.')[-1]}.{function.__name__}-{name}")
     for function in FUNCTIONS

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from scipy.stats import t as student
 
 import ravi.runtime.api
-from ravi.estimators.known import known
+from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
 from ravi.optimism.bonuses import multiple_of_width

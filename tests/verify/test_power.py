@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from ravi import ids
 from ravi.core import Stated
-from ravi.estimators.known import known
+from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim
 from ravi.optimism.bonuses import multiple_of_width

@@ -171,7 +171,8 @@ def test_the_bounds_are_those_of_the_theory():
         ("ravi-ucb+/unknown-rewards,inner=3", 3, gamma * constants.beta_tabular_l1(H, X, A, T, 1 / T)),
     ):
         found, made = report(name, GARNET), ids.learner(name, world, T)
-        S, R = tabular.clipped_bonus_sum(H, X, A, T, beta), theory.bonus_sum(H, X, A, T, theory.spread(X, A, T, 1 / T))
+        s = constants.reward_spread(X, A, T, 1 / T)
+        S, R = tabular.clipped_bonus_sum(H, X, A, T, beta), theory.bonus_sum(H, X, A, T, s)
         known = generic.sharp(H, A, T, S, delta=1 / T, eta=made.parts.eta, inner_steps=M)
         assert found["U6"].bound == pytest.approx(R, rel=1e-12)
         assert found["U7"].bound == pytest.approx(S + 2 * R, rel=1e-12)
@@ -183,7 +184,7 @@ def test_the_bounds_are_those_of_the_theory():
 def test_a_sum_that_meets_its_bound_with_equality_raises_no_alarm():
     """One pair, one play, no width: its bonuses are the length of an epoch, H on average. These seeds have 2, all."""
     found = verify("ravi-ucb/unknown-rewards,reward_scale=0", "garnet/1,1,1,discount=0.3", 1, [81, 82, 83])
-    H, s = 1 / 0.7, theory.spread(1, 1, 1, 1.0)
+    H, s = 1 / 0.7, constants.reward_spread(1, 1, 1, 1.0)
     assert found["U6"].measured == 2 > theory.bonus_sum(H, 1, 1, 1, 0.0) == pytest.approx(H)
     assert found["U6"].bound == pytest.approx(theory.bonus_sum(H, 1, 1, 1, s))
     assert found["U6"].verdict == "holds"

@@ -72,12 +72,12 @@ def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = 
     gamma = None if discount is None else validation.probability(discount, "discount")
     chosen = validation.seeds(seeds)
     if ids.names_an_mdp(source) or ids.is_world(source):
-        told = str(seeds) if isinstance(seeds, (str, int)) else ",".join(map(str, chosen))
-        return _of_table(source, T, len(chosen), told, gamma, timed)
+        given_seeds = str(seeds) if isinstance(seeds, (str, int)) else ",".join(map(str, chosen))
+        return _of_table(source, T, len(chosen), given_seeds, gamma, timed)
     return _of_environment(source, T, gamma, timed)
 
 
-def _of_table(source: str, T: int, seeds: int, told: str, gamma: float | None, timed: bool) -> Advice:
+def _of_table(source: str, T: int, seeds: int, given_seeds: str, gamma: float | None, timed: bool) -> Advice:
     """told: the seeds as they were given."""
     mdp = ids.mdp(source, discount=gamma)
     whole = source if gamma is None else f"{source},discount={gamma!r}"  # of a file
@@ -87,7 +87,7 @@ def _of_table(source: str, T: int, seeds: int, told: str, gamma: float | None, t
     seconds = _forecast(whole, [rule.learner for rule in rules], T, seeds) if timed else {}
     choices = [Choice("The kernel is known, and nothing has to be learned:", f"ravi solve {quote(whole)}", SOLVED)]
     for rule in rules:
-        command = f"ravi run {quote(whole)} {rule.learner} --steps {T} --seeds {quote(told)}"
+        command = f"ravi run {quote(whole)} {rule.learner} --steps {T} --seeds {quote(given_seeds)}"
         choices.append(Choice(rule.when, command, guarantee_of(rule.learner), seconds.get(rule.learner)))
     return Advice(source, known, choices)
 
@@ -112,7 +112,7 @@ def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str,
 
 
 def _of_environment(source: str, T: int, discount: float | None, timed: bool) -> Advice:
-    world, gamma = _made(source), DISCOUNT if discount is None else discount
+    world, gamma = _environment(source), DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
         cells = kind_of(space) == "Box" and not discovers(space)
@@ -134,7 +134,7 @@ def _of_environment(source: str, T: int, discount: float | None, timed: bool) ->
     return Advice(source, known, choices)
 
 
-def _made(source: str) -> Any:
+def _environment(source: str) -> Any:
     """The environment of an id; for what is not written like one, the error names MDPs that are near too."""
     from ravi.live.policies.playing import made
     from ravi.mdps import MDPS, environments

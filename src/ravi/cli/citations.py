@@ -1,15 +1,17 @@
 """Citations: BibTeX of the paper, of this software, and of the papers of learners.
 
-`references.bib` has every work once, under a line that names the learners that are cited by it, each perhaps with what
-it is cited for. The docstring of a learner that is not of this library may say its paper by the label `Paper:`.
+`references.toml` has every work once, with the learners that are cited by it, each perhaps with what it is cited for.
+The docstring of a learner that is not of this library may say its paper by the label `Paper:`.
 """
 
 import inspect
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from ravi import __version__
 from ravi.validation import InputError
@@ -17,7 +19,7 @@ from ravi.validation import InputError
 TITLE = "ravi: optimistic planning and exploration in infinite-horizon discounted MDPs"
 AUTHOR = "The ravi developers"
 RELEASED = "2026-11-15"
-REFERENCES = Path(__file__).with_name("references.bib")
+REFERENCES = Path(__file__).with_name("references.toml")
 
 
 def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) -> str:
@@ -42,20 +44,21 @@ def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) 
 
 def software() -> str:
     """BibTeX of this version of ravi."""
-    return (
-        f"@misc{{ravi,\n  author = {{{{{AUTHOR}}}}},\n  title = {{{{{TITLE}}}}},\n  year = {{{RELEASED[:4]}}},\n"
-        f"  note = {{Version {__version__}}},\n}}\n"
-    )
+    return _entry("misc", "ravi", author=f"{{{AUTHOR}}}", title=TITLE, year=RELEASED[:4], note=f"Version {__version__}")
+
+
+def _entry(kind: str, key: str, **fields: Any) -> str:
+    """BibTeX of one work; a title keeps its capitals."""
+    lines = [f"  {name} = {{{f'{{{text}}}' if name == 'title' else text}}},\n" for name, text in fields.items()]
+    return f"@{kind}{{{key},\n{''.join(lines)}}}\n"
 
 
 def works(learner: str) -> list[tuple[str, str]]:
     """The entries of a learner of this library by its name, each with what it is cited for."""
     found = []
-    for block in REFERENCES.read_text(encoding="utf-8").split("\n\n"):
-        head, _, entry = block.partition("\n")
-        for why in head.removeprefix("% ").split("; "):
-            if why.partition(" (")[0] == learner:
-                found.append((entry.rstrip("\n") + "\n", why))
+    for key, fields in tomllib.loads(REFERENCES.read_text(encoding="utf-8")).items():
+        kind, learners = fields.pop("kind"), fields.pop("learners")
+        found += [(_entry(kind, key, **fields), one) for one in learners if one.partition(" (")[0] == learner]
     return found
 
 
@@ -80,8 +83,8 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
 
     own = foreign_name(learner)
     if own is not None and not typed:
-        said = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
-        return [(f"% {own} has no paper: {said}\n", "")]
+        reason = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
+        return [(f"% {own} has no paper: {reason}\n", "")]
     try:
         head = ids.canonical(learner).split(",")[0]
         wrapped = ids.learner_named(head)
@@ -97,4 +100,4 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
     if paper.startswith("none"):
         return [(f"% {head} has no paper: {paper}\n", "")]
     key, note = re.sub(r"[^a-z0-9-]+", "-", head.lower()).strip("-"), re.sub(r"([&%$#_])", r"\\\1", paper)
-    return [(f"@misc{{{key},\n  note = {{{note}}},\n}}\n", head)]
+    return [(_entry("misc", key, note=note), head)]

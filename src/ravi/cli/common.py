@@ -75,7 +75,7 @@ def say(text: object, error: bool = False, whole: bool = False) -> None:
     print(shown if error or whole else folded(shown, room()), file=sys.stderr if error else sys.stdout, flush=True)
 
 
-def say_json(told: Any) -> None:
+def say_json(answer: Any) -> None:
     """Print one JSON object in one line; what is not a number is null there."""
     from decimal import Decimal
     from math import isfinite
@@ -89,7 +89,7 @@ def say_json(told: Any) -> None:
             return int(value) if value == value.to_integral_value() else float(value)
         return None if isinstance(value, float) and not isfinite(value) else value
 
-    say(json.dumps(plain(told), default=str, allow_nan=False), whole=True)
+    say(json.dumps(plain(answer), default=str, allow_nan=False), whole=True)
 
 
 def stopped_early(kept: Path | None) -> typer.Exit:

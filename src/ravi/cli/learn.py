@@ -183,7 +183,7 @@ def learn(
     kept = found.policy(which)
     if save is not None:
         kept.save(save)
-    told = (
+    facts = (
         _summary(found, kept)
         | _known(found, which)
         | {
@@ -197,7 +197,7 @@ def learn(
             "saved": None if save is None else str(save),
         }
     )
-    say_json(told) if as_json else say("\n".join(_lines(told, early=which != asked)))
+    say_json(facts) if as_json else say("\n".join(_lines(facts, early=which != asked)))
     if halted:
         raise stopped_early(checkpoint)
 
@@ -206,16 +206,16 @@ def _broken(error: Broken, which: str | None, save: Path | None) -> str:
     """What broke a stream off, and where what was learned before is: saved, as after Ctrl-C."""
     from ravi.live.learning import IN_LEARNED
 
-    said, found = str(error), error.learned
+    message, found = str(error), error.learned
     if save is None or not found.plays:
         options = "with --save FILE the policy is kept, with --checkpoint FILE the same command goes on"
-        return said.replace(IN_LEARNED, options) if found.plays else said.removesuffix(f"; {IN_LEARNED}")
+        return message.replace(IN_LEARNED, options) if found.plays else message.removesuffix(f"; {IN_LEARNED}")
     try:
         found.policy(which).save(save)
         kept = f"the policy of the {counted(found.plays, 'step')} before is in {save}"
     except InputError as unsaved:
         kept = f"the policy is not saved: {unsaved}"
-    return f"{said.removesuffix(f'; {IN_LEARNED}')}; {kept}"
+    return f"{message.removesuffix(f'; {IN_LEARNED}')}; {kept}"
 
 
 def _grid(
@@ -325,46 +325,46 @@ def _known(found: Learned, which: str) -> dict[str, Any]:
     }
 
 
-def _lines(told: dict[str, Any], early: bool) -> Iterator[str]:
+def _lines(facts: dict[str, Any], early: bool) -> Iterator[str]:
     """The same, for people. early: the time of the policy that was asked for is still to come."""
     from ravi.live.learned import CUT
 
-    options = "".join(f", {key}={value}" for key, value in told["options"].items())
-    where = f"{told['environment']}{options} (gamma {told['discount']:.10g})"
-    ended = ", gap not reached" if told["gap_missed"] is not None else "" if told["complete"] else ", stopped"
-    yield f"{told['learner']} in {where}: {counted(told['plays'], 'step')}{ended}"
+    options = "".join(f", {key}={value}" for key, value in facts["options"].items())
+    where = f"{facts['environment']}{options} (gamma {facts['discount']:.10g})"
+    ended = ", gap not reached" if facts["gap_missed"] is not None else "" if facts["complete"] else ", stopped"
+    yield f"{facts['learner']} in {where}: {counted(facts['plays'], 'step')}{ended}"
     yield (
-        f"  environment      {counted(told['steps'], 'step')}, {counted(told['resets'], 'reset')}, "
-        f"{counted(told['terminations'], 'termination')} ({told['termination']}), "
-        f"{counted(told['truncations'], 'truncation')}"
+        f"  environment      {counted(facts['steps'], 'step')}, {counted(facts['resets'], 'reset')}, "
+        f"{counted(facts['terminations'], 'termination')} ({facts['termination']}), "
+        f"{counted(facts['truncations'], 'truncation')}"
     )
-    if told["time_limit_taken_off"] is not None:
-        yield f"  time limit       of {told['time_limit_taken_off']:,} steps, removed: the discount sets the horizon"
-    if told["grid_chosen"] is not None:
-        yield f"  grid             {told['grid_chosen']}"
-    if told["action_levels"] is not None:
-        yield f"  actions          {told['action_levels']}"
-    low, high = told["reward_range"]
-    seen = f"from {low:g} to {high:g} ({told['reward_range_from']})"
-    yield f"  rewards          {'none but 0 was observed' if low == high else seen}"
-    if told["optimistic"] is not None:
-        yield f"  optimistic value {told['optimistic']:.6g}, of the last plan"
-    if told["earned"] is not None:
-        yield f"  earned           {told['earned_words']}, the later half"
-    elif told["truncations"]:
-        yield f"  earned           {CUT.format(told['truncations'])}"
-    for name, words in told["claims"].items():
+    if facts["time_limit_taken_off"] is not None:
+        yield f"  time limit       of {facts['time_limit_taken_off']:,} steps, removed: the discount sets the horizon"
+    if facts["grid_chosen"] is not None:
+        yield f"  grid             {facts['grid_chosen']}"
+    if facts["action_levels"] is not None:
+        yield f"  actions          {facts['action_levels']}"
+    low, high = facts["reward_range"]
+    limits = f"from {low:g} to {high:g} ({facts['reward_range_from']})"
+    yield f"  rewards          {'none but 0 was observed' if low == high else limits}"
+    if facts["optimistic"] is not None:
+        yield f"  optimistic value {facts['optimistic']:.6g}, of the last plan"
+    if facts["earned"] is not None:
+        yield f"  earned           {facts['earned_words']}, the later half"
+    elif facts["truncations"]:
+        yield f"  earned           {CUT.format(facts['truncations'])}"
+    for name, words in facts["claims"].items():
         yield f"  {name.removeprefix('the '):16} {words}"
-    if told["plays_before"] == told["plays"]:
+    if facts["plays_before"] == facts["plays"]:
         yield "  made             before: the checkpoint has all steps already"
     else:
-        yield f"  made in          {told['seconds']:.2f} s, {told['plays_per_second']:,.0f} steps per second"
-    if told["saved"] is None:
+        yield f"  made in          {facts['seconds']:.2f} s, {facts['plays_per_second']:,.0f} steps per second"
+    if facts["saved"] is None:
         yield f"  policy           not saved: {'the step that draws it is not reached' if early else 'use --save FILE'}"
     else:
-        yield f"  policy           the {told['policy']} one, in {told['saved']}"
-        world = f" {told['environment']}" if ":" in told["environment"] else ""  # its code runs where it is named
-        yield f"  next             ravi evaluate {told['saved']}{world}; ravi play {told['saved']}{world}"
+        yield f"  policy           the {facts['policy']} one, in {facts['saved']}"
+        world = f" {facts['environment']}" if ":" in facts["environment"] else ""  # its code runs where it is named
+        yield f"  next             ravi evaluate {facts['saved']}{world}; ravi play {facts['saved']}{world}"
 
 
 def _numbers(text: str, name: str, size: int, read: Any) -> list[Any]:

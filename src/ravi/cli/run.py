@@ -90,25 +90,25 @@ def run(
             engine.run(agent, world, 1, 1, record=wanted, device=device, progress=False)
         try:
             if stopped is not None:
-                made = engine.resume(stopped, agent, world, progress=progress, device=device, threads=threads)
+                result = engine.resume(stopped, agent, world, progress=progress, device=device, threads=threads)
             else:
-                made = engine.run(
+                result = engine.run(
                     agent, world, T, chosen, record=wanted, points=points, pad=pad, keep_epochs=save is not None,
                     progress=progress, device=device, threads=threads,
                 )  # fmt: skip
             interrupted = False
         except engine.Stopped as stop:
-            made, interrupted = stop.run, True
+            result, interrupted = stop.run, True
     if save is not None:
-        made.save(save)
+        result.save(save)
     uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
-    say_json(_summary(made, uniform)) if as_json else say(f"{made!r}{_against_uniform(made, uniform)}")
-    if effort.interpreted > made.seconds / 2 and short and sys.stderr.isatty():
+    say_json(_summary(result, uniform)) if as_json else say(f"{result!r}{_against_uniform(result, uniform)}")
+    if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
         from ravi.lab.report.figures import regret_figure
 
-        regret_figure({made.learner: made}, figure, title=world.name)
+        regret_figure({result.learner: result}, figure, title=world.name)
     if interrupted:
         raise stopped_early(save)
 
@@ -289,37 +289,40 @@ def _uniform(world: Any, model: Imported | None) -> float:
         return float(return_of(world, own / own.sum(-1, keepdims=True)))
 
 
-def _against_uniform(made: Run, uniform: float | None) -> str:
-    if uniform is None or made.optimum is None:
+def _against_uniform(result: Run, uniform: float | None) -> str:
+    if uniform is None or result.optimum is None:
         return ""
-    would = float(made.plays.mean()) * (made.optimum - uniform)
-    share = f", of which this is {made.regret.mean() / would:.1%}" if would > 1e-6 else ""
+    would = float(result.plays.mean()) * (result.optimum - uniform)
+    share = f", of which this is {result.regret.mean() / would:.1%}" if would > 1e-6 else ""
     return f"\n  uniform policy   would have had regret {would:,.2f}{share}"
 
 
-def _summary(made: Run, uniform: float | None) -> dict[str, Any]:
+FACTS = (
+    "mdp", "world", "learner", "discount", "steps", "seeds", "complete", "optimum", "optimum_error", "seconds",
+    "steps_per_second", "settings", "units", "versions",
+)  # fmt: skip
+
+
+def _summary(result: Run, uniform: float | None) -> dict[str, Any]:
     """What `--json` prints: numbers, no curves."""
-    n = len(made.seeds)
+    n = len(result.seeds)
     more: dict[str, Any] = {}
-    if made.world == "tabular":
+    if result.world == "tabular":
         more["uniform"] = uniform
-        more["reward"] = float(made.results["reward_total"].mean())
-        more["gap"] = float(made.gap.mean())
+        more["reward"] = float(result.results["reward_total"].mean())
+        more["gap"] = float(result.gap.mean())
     else:
-        more |= {f"{name}_by_seed": found.tolist() for name, found in made.results.items() if found.shape == (n,)}
-    if "regret_total" in made.results:
-        more["regret"] = float(made.regret.mean())
-        more["regret_standard_error"] = float(made.regret.std(ddof=1) / n**0.5) if n > 1 else None
-        more["regret_error"] = float(made.regret_error.mean())
-        more["regret_by_seed"] = made.regret.tolist()
-    if "trajectory_regret" in made.results:
-        more["trajectory_regret"] = float(made.results["trajectory_regret_total"].mean())
-        more["trajectory_regret_error"] = float(made.results["trajectory_regret_error"].mean())
-    if made.options["pad"]:
-        more["padding"] = made.padding.tolist()
+        more |= {f"{name}_by_seed": found.tolist() for name, found in result.results.items() if found.shape == (n,)}
+    if "regret_total" in result.results:
+        more["regret"] = float(result.regret.mean())
+        more["regret_standard_error"] = float(result.regret.std(ddof=1) / n**0.5) if n > 1 else None
+        more["regret_error"] = float(result.regret_error.mean())
+        more["regret_by_seed"] = result.regret.tolist()
+    if "trajectory_regret" in result.results:
+        more["trajectory_regret"] = float(result.results["trajectory_regret_total"].mean())
+        more["trajectory_regret_error"] = float(result.results["trajectory_regret_error"].mean())
+    if result.options["pad"]:
+        more["padding"] = result.padding.tolist()
     return {
-        "mdp": made.mdp, "world": made.world, "learner": made.learner, "discount": made.discount, "steps": made.steps,
-        "seeds": made.seeds, "complete": made.complete, "optimum": made.optimum, "optimum_error": made.optimum_error,
-        "plays": made.plays.tolist(), "seconds": made.seconds, "steps_per_second": made.steps_per_second,
-        "settings": made.settings, "units": made.units, "versions": made.versions, **more,
+        **{name: getattr(result, name) for name in FACTS}, "plays": result.plays.tolist(), **more
     }  # fmt: skip

@@ -81,11 +81,11 @@ def table(
 
     T = None if steps is None else validation.steps(steps)
     validation.one_of(form, ("text", "latex", "markdown", "csv"), "--format")
-    made = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
+    found = table(results(folder), section=section, column=column, steps=T, statistic=statistic, level=level)
     if out is None:
-        say((made.text(room()) if form == "text" else getattr(made, form)()).rstrip("\n"), whole=True)
+        say((found.text(room()) if form == "text" else getattr(found, form)()).rstrip("\n"), whole=True)
         return
-    archive.write_text_file(out, getattr(made, form)().rstrip("\n") + "\n")
+    archive.write_text_file(out, getattr(found, form)().rstrip("\n") + "\n")
 
 
 def watch(

@@ -93,11 +93,11 @@ def run(
         from ravi.lab.experiments.forecast import forecast
 
         with progress_bar(f"trying {suite}") as progress:
-            told = forecast(
+            plan = forecast(
                 suite, out, seeds=seeds, workers=workers, shard=shard, adopt=adopt, retry=retry,
                 mix_versions=mix_versions, allow_code=allow_code, progress=progress,
             )  # fmt: skip
-        say_json(told.json()) if as_json else say(told.text(room()))
+        say_json(plan.json()) if as_json else say(plan.text(room()))
         return
     if out is None:
         from ravi import ids
@@ -122,23 +122,23 @@ def run(
             if show is not None:
                 show(status)
 
-        made = run_suite(
+        found = run_suite(
             suite, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
             mix_versions=mix_versions, slice=slice, allow_code=allow_code, progress=tell,
             device=device, command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
     stopped = bool(last) and last[0].stopping
-    _print_results(made, as_json, stopped=stopped)
+    _print_results(found, as_json, stopped=stopped)
     if stopped:
         say("ravi: stopped; the same command goes on", error=True)
         raise typer.Exit(130)
-    failed = len(made.runs) - made.runs["failure"].null_count
+    failed = len(found.runs) - found.runs["failure"].null_count
     if failed:
         say(
             f"ravi: {counted(failed, 'run')} failed; ravi results {out} --sql 'select * from failures' says how",
             error=True,
         )
-    for line in made.unfinished():
+    for line in found.unfinished():
         say(f"ravi: {line}; the same command tries them again", error=True)
     raise typer.Exit(1 if failed else 0)
 
@@ -150,22 +150,22 @@ def suites(as_json: JSON = False) -> None:
     from ravi.lab.experiments.schedule.agenda import Agenda, Shard
     from ravi.lab.experiments.suite_file.specify import shipped
 
-    told: dict[str, Any] = {}
+    listing: dict[str, Any] = {}
     for name, suite in shipped().items():
         sections = [section.name for section in suite.sections]
-        told[name] = {"title": suite.title, "sections": sections, "runs": None, "tuning": None}
+        listing[name] = {"title": suite.title, "sections": sections, "runs": None, "tuning": None}
         try:
             facts = plan.facts_of(suite, {})
             runs = plan.asked(suite, facts, {}).runs
             every = Agenda(suite, facts, {}, Shard(), keep=lambda *_: None).total
-            told[name] |= {"runs": runs, "tuning": every - runs}
+            listing[name] |= {"runs": runs, "tuning": every - runs}
             counts = runs_of(runs, every)
         except InputError as error:  # an extra that its MDPs need is missing
             counts = str(error)
         if not as_json:
             say(f"{name:9}  {suite.title}\n{'':9}  {counted(len(sections), 'section')}, {counts}")
     if as_json:
-        say_json(told)
+        say_json(listing)
         return
     say("\nravi suite run NAME --dry-run shows what a suite would run; with --out FOLDER it is run.")
 
@@ -215,21 +215,21 @@ def reproduce(
     raise typer.Exit(report.status)
 
 
-def _print_results(made: Results, as_json: bool, **more: Any) -> None:
+def _print_results(found: Results, as_json: bool, **more: Any) -> None:
     if not as_json:
         with suppress(InputError):  # its specification cannot be read: the rest says so
-            say(f"{made.summary(room())}\n")
-        say(repr(made))
+            say(f"{found.summary(room())}\n")
+        say(repr(found))
         return
-    rows = made.sql(
+    rows = found.sql(
         'SELECT section, mdp, steps, label, "column", configured, count(regret) AS seeds, count(failure) AS failed, '
         "avg(regret) AS regret, stddev_samp(regret) / sqrt(count(regret)) AS standard_error, "
         "sum(seconds) AS seconds FROM results GROUP BY ALL ORDER BY ALL"
     ).to_pylist()
-    told = {"folder": str(made.folder), "suite": made.suite.name} | made.counts._asdict() | more
-    told |= {"unfinished": made.unfinished()}
-    told |= {"troubles": [str(one) for one in made.troubles], "conflicts": [str(one) for one in made.conflicts]}
-    say_json(told | {"results": rows})
+    facts = {"folder": str(found.folder), "suite": found.suite.name} | found.counts._asdict() | more
+    facts |= {"unfinished": found.unfinished()}
+    facts |= {"troubles": [str(one) for one in found.troubles], "conflicts": [str(one) for one in found.conflicts]}
+    say_json(facts | {"results": rows})
 
 
 def _values(name: str, column: Any) -> list[Any]:

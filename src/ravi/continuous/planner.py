@@ -19,6 +19,7 @@ from ravi.continuous.quadrature import Grid, row
 from ravi.core import Array
 from ravi.estimators.centred import LEAST
 from ravi.estimators.ridge import invert_root
+from ravi.learners.ravi_ucb.inner_counts import optimistic_Q
 from ravi.optimism.bonuses import confidence_term, log_det_radius
 from ravi.planning.mirror import mirror_step
 from ravi.random import PICK, uniform
@@ -256,9 +257,8 @@ def back_up(phi, r, records, p, numbers, Q):  # type: ignore[no-untyped-def]
             for j in range(i + 1):  # R is upper triangular
                 half += phi[a * d + j] * root[j, i]
             square += half * half
-        PV = min(max(c + sigma * mean, low), high)
-        CB = min(sigma * beta * math.sqrt(square) + extra, high - low)
-        Q[a] = max(min(r[a] + share * CB + gamma * PV, H), 0.0)
+        width = sigma * beta * math.sqrt(square) + extra
+        Q[a] = optimistic_Q(r[a], width, sigma * mean, (c, 1.0, low, high, high - low), share, gamma, H)
 
 
 @compiled

@@ -33,8 +33,7 @@ from ravi.runtime.python import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
-from ravi.runtime.world import COPIES, Scores, to_run
-from ravi.validation import require_memory
+from ravi.runtime.world import Scores, begun, curves_fit, no_streams, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -107,26 +106,20 @@ class Box(NamedTuple):
         return made
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        if options["record"] or options["pad"]:
-            what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
-            raise validation.InputError(
-                f"{what}: on continuous states the regret and what is earned are recorded, up to T"
-            )
+        no_streams(options, "on continuous states the regret and what is earned are")
         assert isinstance(learner.parts, Rule)
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+        curves_fit(self, learner, steps, options, n)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
-        one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-        require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds, points or nodes")
         x, problem = np.empty((len(keys), self.mdp.problem.axes)), self.mdp.problem
         for i, key in enumerate(keys):
             _first(problem.functions.begin, problem.constants, key, x[i])
         walkers = Walkers(x, np.zeros(len(keys), np.int64), keys.copy())
-        return Batch(walkers, learner.init(keys), tuple(measure.init(keys) for measure in measures))
+        return begun(self, learner, keys, measures, walkers, "seeds, points or nodes")
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers

@@ -31,12 +31,15 @@ class Standard(NamedTuple):
     high: Array  # max V          (n, 1, 1)
 
 
-def standard(estimator: Estimator, *, centre: bool = True, span: bool = True, clip: bool = True) -> Estimator:
-    """`estimator` on (V - c) / sigma. What is False is left out: c = 0, sigma = 1, nothing is cut."""
+def standard(
+    estimator: Estimator, *, centre: bool = True, span: bool = True, clip: bool = True, least: bool = False
+) -> Estimator:
+    """`estimator` on (V - c) / sigma. What is False is left out: c = 0, sigma = 1, nothing is cut; `least`: c is
+    min V."""
 
     def parts(V: Array) -> tuple[Array, Array, Array, Array]:
         low, high = V.min(-1), V.max(-1)
-        middle = (high + low) / 2 if centre else np.zeros_like(low)
+        middle = low if least else (high + low) / 2 if centre else np.zeros_like(low)
         sigma = np.maximum((high - low) / 2, LEAST) if span else np.ones_like(low)
         return low, high, middle, sigma
 

@@ -1,4 +1,4 @@
-"""Counts of plays and moves, N and N', and P_hat = N'/N (Section 5.1, Algorithm 2).
+"""Estimators of tables: counts of plays and moves, N and N', with P_hat = N'/N (Section 5.1, Algorithm 2).
 
     N_1(x, a) = 1,  N'_1(x, a, x') = 0
     N_{t+1}(x_t, a_t) = N_t(x_t, a_t) + 1,  N'_{t+1}(x_t, a_t, y_t) = N'_t(x_t, a_t, y_t) + 1
@@ -8,7 +8,11 @@ Since N starts at one, P_hat is a sub-probability: its rows sum to n / (n + 1), 
 paper means it so, and Lemma 5.1 pays for it. The width is N^{-1/2}.
 
 The learners that the paper is compared with count plays as they are, from n = 0, with p_hat = N' / max(n, 1):
-`tallies`. What lies beyond the stored successors has count 0; it is for the learner to allow for it.
+`tallies`. What lies beyond the stored successors has count 0; it is for the learner to allow for it. A learner that
+knows of no resets counts moves x_t, a_t -> x_{t+1}, to wherever a reset may have led: counts of the reset chain
+P~ = gamma P + (1 - gamma) 1 nu_0^T, which may end in any state (`reset_tallies`, N' of shape (X, A, X)).
+
+With the kernel itself in place of an estimate (`known`) RAVI-UCB becomes MD-MPI, its regularised planner.
 """
 
 from typing import Annotated, NamedTuple
@@ -16,7 +20,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi.core import Array, Estimator, Path, Problem
+from ravi.core import MDP, Array, Estimator, Path, Problem
+from ravi.planning import bellman
 from ravi.runtime.ranges import Count, Range
 
 VISITS = Range(
@@ -35,6 +40,19 @@ def tallies(problem: Problem, n: int) -> Counts:
     return Counts(np.zeros((n, *shape[:2]), np.int32), np.zeros((n, *shape), np.int32))
 
 
+def reset_tallies(problem: Problem, n: int) -> Counts:
+    """The same, with all states as successors."""
+    X, A = problem.states, problem.actions
+    return Counts(np.zeros((n, X, A), np.int32), np.zeros((n, X, A, X), np.int32))
+
+
+def all_states(X: int, A: int) -> Array:
+    """Every state as a successor of every pair: (X, A, X)."""
+    states = np.ascontiguousarray(np.broadcast_to(np.arange(X, dtype=np.int32), (X, A, X)))
+    states.setflags(write=False)  # as those of a problem: compiled functions are the same for both
+    return states
+
+
 def tally(D: Counts, path: Path) -> Counts:
     """Count the steps of a path, in place."""
     _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
@@ -48,19 +66,26 @@ def counts(problem: Problem) -> Estimator:
         none = tallies(problem, n)
         return none._replace(visits=none.visits + 1)  # N_1 = 1
 
-    def embed(V: Array) -> Array:
-        return V
-
     def expect(D: Counts, V: Array) -> Array:
         return _expect(successors, D.visits, D.moves, V)
 
-    def width(D: Counts, V: Array) -> Array:
-        return _width(D.visits)
+    return Estimator(init, lambda V: V, expect, lambda D, V: _width(D.visits), lambda D, V, path: tally(D, path))
 
-    def add(D: Counts, V: Array, path: Path) -> Counts:
-        return tally(D, path)
 
-    return Estimator(init, embed, expect, width, add)
+class Nothing(NamedTuple):
+    """No data: there is nothing to learn."""
+
+
+def known(mdp: MDP) -> Estimator:
+    """The kernel itself, of width 0."""
+
+    def width(D: Nothing, V: Array) -> Array:
+        return np.zeros((V.shape[0], mdp.states, mdp.actions))
+
+    def expect(D: Nothing, V: Array) -> Array:
+        return bellman.expect(mdp, V)
+
+    return Estimator(lambda n: Nothing(), lambda V: V, expect, width, lambda D, V, path: D)
 
 
 @compiled

@@ -14,7 +14,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import Array, Estimator, Path, Problem
-from ravi.estimators.gram import Gram, gram, renew
+from ravi.estimators.gram import Gram, estimate, gram, renew
 
 
 def features_of(problem: Problem) -> Array:
@@ -43,7 +43,7 @@ def linear(problem: Problem, regularization: float = 1.0) -> Estimator:
 
 def weights(D: Gram, f: Array) -> Array:
     """w_f = Lambda^{-1} M f   (n, d), for f (n, X)."""
-    return _weights(D.inverse, D.moves, np.ascontiguousarray(f))
+    return estimate(D._replace(response=_responses(D.moves, np.ascontiguousarray(f))))
 
 
 def predict(phi: Array, w: Array) -> Array:
@@ -96,20 +96,17 @@ def _measures(inverse, moves):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _weights(inverse, moves, f):  # type: ignore[no-untyped-def]
+def _responses(moves, f):  # type: ignore[no-untyped-def]
+    """M f   (n, d)."""
     n, d, X = moves.shape
-    w, right = np.zeros((n, d)), np.empty(d)
+    b = np.empty((n, d))
     for i in range(n):
         for j in range(d):
             total = 0.0
             for y in range(X):
                 total += moves[i, j, y] * f[i, y]
-            right[j] = total
-        for j in range(d):
-            if right[j] != 0.0:
-                for c in range(d):
-                    w[i, c] += right[j] * inverse[i, j, c]
-    return w
+            b[i, j] = total
+    return b
 
 
 @compiled

@@ -14,8 +14,9 @@ psi lives on the successors, and is read by its non-zero entries only.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,16 +38,11 @@ class Regression(NamedTuple):
 def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
     if problem.features is None:
         raise InputError(f"{problem.name} has no features: ridge regression needs a linear mixture MDP")
-    psi, d, entries = problem.features, problem.dimension, _entries(problem)
+    d, entries = problem.dimension, _entries(problem)
 
     def init(n: int) -> Regression:
         eye = np.broadcast_to(np.eye(d), (n, d, d))
         return Regression(regularization * eye, np.zeros((n, d)), eye / regularization**0.5)
-
-    def embed(V: Array) -> Array:
-        phi = like(V, (len(V), len(entries[0]) - 1))
-        over_seeds(_embed, V, *entries, V, phi, rooms=((problem.states, 8),))
-        return phi.reshape(-1, *psi.shape[:2], d)
 
     def add(D: Regression, V: Array, path: Path) -> Regression:
         sound = like(V, (len(V),))
@@ -61,7 +57,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
             )
         return D
 
-    return Estimator(init, embed, _expect, _width, add)
+    return Estimator(init, embedding(entries, problem.features.shape), _expect, _width, add)
 
 
 def parameter(D: Regression) -> Array:
@@ -80,6 +76,23 @@ def _width(D: Regression, phi: Array) -> Array:
     n, X, A, d = phi.shape
     half = product(phi.reshape(n, X * A, d), D.root)
     return np.sqrt(squared(half)).reshape(n, X, A)
+
+
+def embedding(entries: tuple[Array, Array, Array], shape: tuple[int, ...]) -> Callable[[Array], Array]:
+    """V (n, X) -> phi_V (n, X, A, d), for the non-zero entries of a psi of this shape."""
+    X, A, _, d = shape
+
+    def embed(V: Array) -> Array:
+        phi = like(V, (len(V), X * A * d))
+        over_seeds(_embed, V, *entries, V, phi, rooms=((X, 8),))
+        return phi.reshape(-1, X, A, d)
+
+    return embed
+
+
+def embedding_of(successors: Array, psi: Any) -> Callable[[Array], Array]:
+    """The same for features psi (X, A, B, d)."""
+    return embedding(nonzeros(successors, psi), psi.shape)
 
 
 @lru_cache(maxsize=1)

@@ -1,14 +1,13 @@
 """Ridge regression on features that are integrated by sampling m successors, with a known error.
 
 phi_V(x, a) = sum_x' psi(x, a, x') V(x') costs as much as the support is large. Here m successors are drawn once for
-each pair, from a proposal q(. | x, a), and kept: with c(x') how often x' was drawn,
+each pair, from q(. | x, a) in proportion to sum_c |psi_c|, and kept: with c(x') how often x' was drawn,
 
     phi~_V(x, a) = sum_x' psi~(x, a, x') V(x'),    psi~ = c / (m q) psi,
 
 which is linear in V, the same at every call, and unbiased over the draws. (Fresh draws at every call would give the
-bonus and the regression different features.) By default q is proportional to sum_c |psi_c|: for d simulators, the
-uniform mixture of their kernels. Draws are stratified: the j-th uses a number in [(j - 1)/m, j/m). A pair with at most
-m successors is kept whole, psi~ = psi.
+bonus and the regression different features.) For d simulators q is the uniform mixture of their kernels. Draws are
+stratified: the j-th uses a number in [(j - 1)/m, j/m). A pair with at most m successors is kept whole, psi~ = psi.
 
 The error. With D = psi - psi~, and D_c^+, D_c^- the sums over x' of its positive and negative parts,
 
@@ -48,6 +47,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import beside, first, over_seeds
 from ravi.core import Array, Data, Estimator, Path, Problem
+from ravi.estimators.centred import standard
 from ravi.estimators.ridge import Regression, ridge
 from ravi.mdps.building import uniforms
 from ravi.runtime.ranges import Number, Positive
@@ -78,10 +78,8 @@ class Sampled(NamedTuple):
     bias: Positive  # sum of eps_i^2 over the steps              (n,)
 
 
-def draw(
-    problem: Problem, samples: int, seed: int = 0, *, centre: bool = False, proposal: Array | None = None
-) -> Draws:
-    """m = `samples` successors of each pair. proposal: weights (X, A, B), positive where psi is not 0."""
+def draw(problem: Problem, samples: int, seed: int = 0, *, centre: bool = False) -> Draws:
+    """m = `samples` successors of each pair."""
     if problem.features is None:
         raise validation.InputError(f"{problem.name} has no features: sampled regression needs a linear mixture MDP")
     assert problem.feature_bound is not None
@@ -89,11 +87,7 @@ def draw(
     m = validation.whole(samples, "samples")
     psi = np.asarray(problem.features).reshape(X * A, B, -1)
     size = np.abs(psi).sum(-1)  # (X A, B)
-    q = size if proposal is None else validation.finite(proposal, "proposal").reshape(X * A, B)
-    if (q < 0).any() or (q[size > 0] <= 0).any():
-        pair = np.nonzero((q < 0).any(-1) | ((q <= 0) & (size > 0)).any(-1))[0][0]
-        raise validation.InputError(f"proposal of pair {divmod(int(pair), A)} is not positive where psi is not 0")
-    weights = _weights(np.ascontiguousarray(q), size > 0, uniforms(seed)(X * A, m))
+    weights = _weights(np.ascontiguousarray(size), size > 0, uniforms(seed)(X * A, m))
     kept = np.argsort(weights == 0, axis=-1, kind="stable")[:, : min(m, B)]  # the drawn ones, then others
     kept.sort(axis=-1)
     drawn = np.take_along_axis(weights[..., None] * psi, kept[..., None], axis=1)
@@ -121,43 +115,32 @@ def deviation(problem: Problem, samples: int, delta: float) -> Array:
 
 def sampled(draws: Draws, regularization: float = 1.0) -> Estimator:
     """Ridge regression on phi~, and the sum of the squared errors of what was played."""
-    inner, e = ridge(draws.problem, regularization), np.ascontiguousarray(draws.errors)
+    base, e = ridge(draws.problem, regularization), np.ascontiguousarray(draws.errors)
+    inner = standard(base, centre=draws.centre, span=False, clip=False)
 
-    def parts(V: Array) -> tuple[Array, Array, Array]:
-        """U, c and max |U|."""
-        if not draws.centre:
-            size = V.max(-1)
-            return V, np.zeros_like(size), size
-        low, high = V.min(-1), V.max(-1)
-        middle = (high + low) / 2
-        return V - middle[:, None], middle, (high - low) / 2
+    def size(V: Array) -> Array:
+        return (V.max(-1) - V.min(-1)) / 2 if draws.centre else V.max(-1)
 
     def init(n: int) -> Sampled:
-        D = inner.init(n)
+        D = base.init(n)
         return Sampled(D.covariance, D.response, D.root, np.zeros(n))
 
     def embed(V: Array) -> Embedded:
-        U, middle, size = parts(V)
-        size = size[:, None, None]
-        return Embedded(inner.embed(U), middle[:, None, None], size, size * beside(e, size))
+        phi, most = inner.embed(V), size(V)[:, None, None]
+        return Embedded(phi.inner, phi.middle, most, most * beside(e, most))
 
     def expect(D: Sampled, phi: Embedded) -> Array:
-        return phi.middle + inner.expect(_regression(D), phi.phi)
+        return phi.middle + base.expect(D, phi.phi)
 
     def width(D: Sampled, phi: Embedded) -> Array:
-        return inner.width(_regression(D), phi.phi)
+        return base.width(D, phi.phi)
 
     def add(D: Sampled, V: Array, path: Path) -> Data:
-        U, _, size = parts(V)
-        inner.add(_regression(D), U, path)
-        over_seeds(_add_squares, V, e, size, D.bias, path.state, path.action, path.length)
+        inner.add(Regression(*D[:3]), V, path)
+        over_seeds(_add_squares, V, e, size(V), D.bias, path.state, path.action, path.length)
         return D
 
     return Estimator(init, embed, expect, width, add)
-
-
-def _regression(D: Sampled) -> Regression:
-    return Regression(D.covariance, D.response, D.root)
 
 
 def _largest(D: Array, centre: bool) -> Array:

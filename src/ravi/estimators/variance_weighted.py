@@ -17,7 +17,12 @@ Theorem 4.1), for features ||f|| <= B_phi R, ||theta|| <= B, l = ln(4 t^2 / delt
     beta_tilde = 8 R^2 sqrt(d m(B_phi^2 R^4 / d) l) + 4 R^2 l + sqrt(lambda) B
 
 They have B_phi = 1, and H stages, with ln(4 t^2 H / delta) for all of them; a mixture of d kernels has B_phi = sqrt(d).
-The walk ends an epoch where det Sigma_hat has doubled.
+
+It has two forms. In a walk (`weighted_walk`) every step is added as it is made, and the epoch ends where det Sigma_hat
+has doubled. As an `Estimator` (`variance_weighted`), for plans that are made between epochs, W is V - min V of the
+epoch, and P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V]; its width is ||phi_W||_{Sigma_hat^{-1}}. The
+inverses that sigma is made of go from step to step by Sherman and Morrison's formula, and are never made anew: so no
+bit depends on where a stretch of experience ends. The root that widths are made of is, from Sigma_hat itself.
 """
 
 import math
@@ -27,9 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import first, like, over_seeds
-from ravi.core import Array, Walk, Walkers
-from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth
+from ravi._jit.teams import each, first, like, over_seeds, sync, team
+from ravi.core import Array, Bonus, Estimator, Path, Problem, Walk, Walkers
+from ravi.estimators.centred import Standard, standard
+from ravi.estimators.gram import DOUBLED, Gram, add_feature, growth, indefinite
+from ravi.estimators.ridge import ridge, root_of
+from ravi.runtime.ranges import Number, Plays
 from ravi.runtime.walk import walking
 
 
@@ -48,7 +56,7 @@ class Constants(NamedTuple):
 def radii(t: Array, c: Constants) -> Array:
     """beta_hat at times t (n,)."""
     found = like(t, t.shape)
-    over_seeds(_first_radii, t, t, *c, found)
+    over_seeds(_first_radii, t, t, c, found)
     return found
 
 
@@ -61,7 +69,6 @@ class Weighted(NamedTuple):
     g: Array  # phi_{W^2} (n, X, A, d)
     W: Array  # (n, X)
     constants: Constants
-    weighing: bool  # else sigma is 1
 
 
 def weighted_walk(of: Callable[[Any], Weighted]) -> Walk:
@@ -69,16 +76,63 @@ def weighted_walk(of: Callable[[Any], Weighted]) -> Walk:
 
     def own(s: Any, walkers: Walkers) -> tuple[Any, ...]:
         w = of(s)
-        second = w.second.covariance, w.second.inverse, w.second.response
-        scratch = np.empty(w.constants.d), np.empty(w.constants.d)
-        return *w.first[:5], *second, w.f, w.g, w.W, *w.constants, w.weighing, *scratch
+        return *w, np.empty((2, w.constants.d))
 
     return walking(_learn, own)
 
 
+class Variances(NamedTuple):
+    covariance: Number  # Sigma_hat    (n, d, d)
+    response: Number  # b_hat              (n, d)
+    root: Number  # of Sigma_hat^{-1}      (n, d, d)
+    inverse: Number  # Sigma_hat^{-1}, for sigma  (n, d, d)
+    second_covariance: Number  # Sigma_tilde   (n, d, d)
+    second_inverse: Number  # its inverse         (n, d, d)
+    second_response: Number  # b_tilde             (n, d)
+    plays: Plays  # t - 1                          (n,)
+
+
+def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = True) -> Estimator:
+    """The regression as an estimator of W = V - min V."""
+    base = ridge(problem, constants.lam)
+    centred = standard(base, least=True, span=False, clip=clip)
+    d, pairs_of_states = problem.dimension, problem.states * problem.actions
+
+    def init(n: int) -> Variances:
+        first, second = base.init(n), base.init(n)
+        inverse = np.broadcast_to(np.eye(d), (n, d, d)) / constants.lam
+        of_first = first.covariance, first.response, first.root
+        return Variances(*of_first, inverse, second.covariance, inverse.copy(), second.response, np.zeros(n, np.int64))
+
+    def add(D: Variances, V: Array, path: Path) -> Variances:
+        W = V - V.min(-1, keepdims=True)
+        f, g = (base.embed(values).reshape(-1, pairs_of_states, d) for values in (W, W**2))
+        pairs = path.state * np.int64(problem.actions) + path.action
+        sound = like(V, (len(V),))
+        over_seeds(
+            _add, V, *D, f, g, W, constants, pairs, path.successor, path.length, sound,
+            rooms=((2, d), (d, d), (d, d)),
+        )  # fmt: skip
+        if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU the root is nan, and so is the policy
+            raise indefinite()
+        return D
+
+    return centred._replace(init=init, add=add)
+
+
+def of_variances(estimator: Estimator, constants: Constants) -> Bonus:
+    """CB = beta_hat ||phi_W||_{Sigma_hat^{-1}}, beta_hat of the time at hand."""
+
+    def bonus(D: Variances, phi: Standard) -> Array:
+        return radii(1 + D.plays, constants)[:, None, None] * estimator.width(D, phi)
+
+    return bonus
+
+
 @compiled
-def _radii(t, R, d, lam, B, B_phi, delta, scale):  # type: ignore[no-untyped-def]
+def _radii(t, constants):  # type: ignore[no-untyped-def]
     """beta_hat, beta_check, beta_tilde."""
+    R, d, lam, B, B_phi, delta, scale = constants
     l = math.log(4.0 * t * t / delta)
     m, m_second = math.log1p(t * B_phi**2 / lam), math.log1p(t * B_phi**2 * R**4 / (d * lam))
     bias = math.sqrt(lam) * B
@@ -89,24 +143,11 @@ def _radii(t, R, d, lam, B, B_phi, delta, scale):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _first_radii(low, high, t, R, d, lam, B, B_phi, delta, scale, found):  # type: ignore[no-untyped-def]
+def _first_radii(low, high, t, constants, found):  # type: ignore[no-untyped-def]
     """beta_hat of seeds low, ..., high - 1; a team's."""
     for i in range(low, high):
         if first():
-            found[i], _, _ = _radii(t[i], R, d, lam, B, B_phi, delta, scale)
-
-
-@compiled
-def deviation(  # type: ignore[no-untyped-def]
-    inverse, response, f, second_inverse, second_response, g, t, R, d, lam, B, B_phi, delta, scale
-):
-    """sigma of step t, from both regressions as they stand."""
-    mean, width = _predict(inverse, response, f)
-    square, second_width = _predict(second_inverse, second_response, g)
-    mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
-    _, check, tilde = _radii(t, R, d, lam, B, B_phi, delta, scale)
-    E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
-    return math.sqrt(max(R * R / d, square - mean * mean + E))
+            found[i], _, _ = _radii(t[i], constants)
 
 
 @compiled
@@ -124,24 +165,64 @@ def _predict(inverse, response, phi):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _add_step(t, f, g, target, constants, one, other, scratch):  # type: ignore[no-untyped-def]
+    """Add the sample of step t to both regressions, each a covariance, its inverse and a response, the first with its
+    weight; phi^T Sigma^{-1} phi of before, of both. A team's."""
+    covariance, inverse, response = one
+    second_covariance, second_inverse, second_response = other
+    R, d, product, weighted = constants.R, constants.d, scratch[0], scratch[1]
+    mean, width = _predict(inverse, response, f)
+    square, second_width = _predict(second_inverse, second_response, g)
+    mean, square = min(max(mean, 0.0), R), min(max(square, 0.0), R * R)
+    _, check, tilde = _radii(t, constants)
+    E = min(R * R, 2.0 * R * check * width) + min(R * R, tilde * second_width)
+    sigma = math.sqrt(max(R * R / d, square - mean * mean + E))
+    for j in each(d):
+        weighted[j] = f[j] / sigma
+    # All threads meet within `add_feature`, before it writes what `_predict` reads.
+    second = add_feature(second_covariance, second_inverse, g, product)
+    first = add_feature(covariance, inverse, weighted, product)
+    for j in each(d):
+        response[j] += weighted[j] * (target / sigma)
+        second_response[j] += g[j] * (target * target)
+    return first, second
+
+
+@compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Add the sample, weighted; whether det Sigma_hat has doubled."""
-    (covariance, inverse, log_det, opened, response, second_covariance, second_inverse, second_response, first, second,
-     W, R, d, lam, B, B_phi, delta, scale, weighing, scratch, f) = own  # fmt: skip
-    sigma, target = 1.0, W[i, y]
-    if weighing:
-        g = second[i, x, a]
-        sigma = deviation(
-            inverse[i], response[i], first[i, x, a], second_inverse[i], second_response[i], g, t,
-            R, d, lam, B, B_phi, delta, scale,
-        )  # fmt: skip
-        added = growth(add_feature(second_covariance[i], second_inverse[i], g, scratch))
-        log_det[i] += 0.0 * added  # nothing, or nan
-        for j in range(d):
-            second_response[i, j] += g[j] * (target * target)
-    for j in range(d):
-        f[j] = first[i, x, a, j] / sigma
-    log_det[i] += growth(add_feature(covariance[i], inverse[i], f, scratch))
-    for j in range(d):
-        response[i, j] += f[j] * (target / sigma)
-    return not log_det[i] <= opened[i] + DOUBLED
+    one, other, f, g, W, constants, scratch = own
+    first, second = _add_step(
+        t, f[i, x, a], g[i, x, a], W[i, y], constants, (one.covariance[i], one.inverse[i], one.response[i]),
+        (other.covariance[i], other.inverse[i], other.response[i]), scratch,
+    )  # fmt: skip
+    one.log_det[i] += 0.0 * growth(second)  # nothing, or nan
+    one.log_det[i] += growth(first)
+    return not one.log_det[i] <= one.opened[i] + DOUBLED
+
+
+@compiled
+def _add(  # type: ignore[no-untyped-def]
+    low, high, covariance, response, root, inverse, second_covariance, second_inverse, second_response, plays, f, g, W,
+    constants, pairs, targets, length, sound, scratch, roots, inverses,
+):  # fmt: skip
+    """In place, of seeds low, ..., high - 1; whether each matrix is still positive definite. A team's."""
+    k = team()
+    for i in range(low, high):
+        before, definite = plays[i], True
+        one = covariance[i], inverse[i], response[i]
+        other = second_covariance[i], second_inverse[i], second_response[i]
+        for l in range(length[i]):
+            pair, target = pairs[i, l], W[i, targets[i, l]]
+            of_first, of_second = _add_step(
+                before + l + 1, f[i, pair], g[i, pair], target, constants, one, other, scratch[k]
+            )
+            definite = of_first > -1.0 and of_second > -1.0 and definite
+            sync()
+        if length[i] > 0:
+            definite = root_of(covariance[i], roots[k], inverses[k], root[i]) and definite
+        if first():
+            plays[i] = before + length[i]
+            sound[i] = definite
+            if not definite:
+                root[i, 0, 0] = np.nan

@@ -38,14 +38,14 @@ def bsuite(
     waiting: list[tuple[Any, bytes]] = []
     firsts = []
     for _ in range(validation.whole(resets, "resets")):
-        seen = _known(world.reset().observation, called)
-        firsts.append(found.setdefault(seen, len(found)))
+        observation = _known(world.reset().observation, called)
+        firsts.append(found.setdefault(observation, len(found)))
         if firsts[-1] == len(waiting):
-            waiting.append((deepcopy(world), seen))
+            waiting.append((deepcopy(world), observation))
     rows, next_ = [], 0
     while next_ < len(waiting):
-        held, seen = waiting[next_]
-        waiting[next_] = (None, seen)
+        held, observation = waiting[next_]
+        waiting[next_] = (None, observation)
         for a in range(A):
             copy = deepcopy(held)
             to, earned = _stepped(copy, a, called)

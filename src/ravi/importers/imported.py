@@ -102,8 +102,8 @@ def _check_numbers(
     ):
         if wrong.any():
             i = int(wrong.argmax())
-            told = what.format(y[i] if states is None else repr(states[y[i]]), values[i])
-            raise InputError(f"{where(int(x[i]), int(a[i]))}: {told}")
+            message = what.format(y[i] if states is None else repr(states[y[i]]), values[i])
+            raise InputError(f"{where(int(x[i]), int(a[i]))}: {message}")
 
 
 def _check_sums(total: Array, there: Array, renormalise: bool, where: Callable[[int, int], str]) -> None:

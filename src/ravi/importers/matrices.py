@@ -92,10 +92,10 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
 
 
 def _matrix(matrix: Any, label: str) -> Any:
-    made = matrix.tocsr() if hasattr(matrix, "tocsr") else validation.finite(matrix, label)
-    if len(made.shape) != 2:
-        raise InputError(f"{label} has shape {made.shape}, not (S, S)")
-    return made
+    found = matrix.tocsr() if hasattr(matrix, "tocsr") else validation.finite(matrix, label)
+    if len(found.shape) != 2:
+        raise InputError(f"{label} has shape {found.shape}, not (S, S)")
+    return found
 
 
 def _earned(R: Any, A: int, S: int, a: int, x: Any, y: Any) -> Any:

@@ -29,9 +29,8 @@ from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positiv
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.walk import keep
-from ravi.runtime.world import COPIES, Scores, to_run
+from ravi.runtime.world import Scores, begun, curves_fit, no_streams, to_run
 from ravi.schedules import at_reset
-from ravi.validation import require_memory
 
 
 class State(NamedTuple):
@@ -124,21 +123,15 @@ class LargeWorld(NamedTuple):
         return Learner(ids.canonical(text), init, keep, keep, at_reset(), settings, rule)  # type: ignore[arg-type]
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        if options["record"] or options["pad"]:
-            what = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
-            raise validation.InputError(
-                f"{what}: in a large world what is earned and two policies are recorded, up to T"
-            )
+        no_streams(options, "in a large world what is earned and two policies are")
         return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
 
     def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
+        curves_fit(self, learner, steps, options, n)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
-        one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-        require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {self.name}", "seeds or points")
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
-        return Batch(walkers, learner.init(keys), tuple(each.init(keys) for each in measures))
+        return begun(self, learner, keys, measures, walkers, "seeds or points")
 
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)

@@ -17,12 +17,7 @@ an interval of half-width h = (hi - lo) / 2 <= b; where n = 0 it is [0, 1], whic
 import numpy as np
 
 from ravi.core import Array
-from ravi.theory import unknown_rewards
-
-
-def reward_spread(states: int, actions: int, steps: int, delta: float) -> float:
-    """b sqrt(n) = sqrt(ln(2 X A T / delta) / 2)."""
-    return unknown_rewards.spread(states, actions, steps, delta)
+from ravi.theory.constants import reward_spread as reward_spread
 
 
 def reward_bonus(plays: Array, spread: float) -> Array:

@@ -91,27 +91,13 @@ def transpose(chain, source):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def eliminate(chain, gamma):  # type: ignore[no-untyped-def]
-    """States are taken out of the chain one by one, last first, by sums of nonnegative numbers only.
+def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
+    """Take the states of gamma K = G out of the chain, one by one, last first, by sums of nonnegative numbers only.
 
     This is the elimination of Grassmann, Taksar and Heyman (1985) for the chain that ends with probability 1 - gamma at
     every step. `leak` is the probability to end and `leave` the probability not to return, both among the states that
-    are left; no digits cancel, however close gamma is to one.
+    are left; no digits cancel, however close gamma is to one. In place; a team's.
     """
-    X = chain.source.shape[0]
-    G = np.zeros((X, X))
-    leak = np.empty(X)
-    leave = np.empty(X)
-    for x in range(X):
-        for j in range(chain.start[x], chain.start[x + 1]):
-            G[x, chain.state[j]] = gamma * chain.weight[j]
-    take_out(G, gamma, leak, leave)
-    return G, leak, leave
-
-
-@compiled
-def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
-    """`eliminate` the states of gamma K = G, in place; a team's."""
     X = G.shape[0]
     for x in each(X):
         leak[x] = 1.0 - gamma
@@ -133,15 +119,6 @@ def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def eliminated_values(chain, gamma):  # type: ignore[no-untyped-def]
-    """V - V(0): relative values are computed as such, so that they keep their digits where V is large."""
-    G, leak, leave = eliminate(chain, gamma)
-    W = chain.source.copy()
-    put_back(G, leak, leave, W)
-    return W
-
-
-@compiled
 def put_back(G, leak, leave, W):  # type: ignore[no-untyped-def]
     """W <- V - V(0), from the sources W and states taken out; one thread's."""
     X = W.shape[0]
@@ -159,33 +136,53 @@ def put_back(G, leak, leave, W):  # type: ignore[no-untyped-def]
 
 @compiled
 def values_of_small(tables, policy, G, leak, leave, W):  # type: ignore[no-untyped-def]
-    """W <- V^pi - V^pi(0), a team's; G (X, X), leak and leave (X,) are scratch."""
-    r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
-    X, A, B = P.shape
-    for x in each(X):
-        for y in range(X):
-            G[x, y] = 0.0
-        source = 0.0
-        for a in range(A):
-            if policy[x, a] > 0.0:
-                source += policy[x, a] * r[x, a]
-                for j in range(B):
-                    if P[x, a, j] > 0.0:
-                        G[x, successors[x, a, j]] += policy[x, a] * P[x, a, j]
-        for y in range(X):
-            G[x, y] *= gamma
-        W[x] = source
-    take_out(G, gamma, leak, leave)
+    """W <- V^pi - V^pi(0), a team's; G (X, X), leak and leave (X,) are scratch.
+
+    Relative values are computed as such, so that they keep their digits where V is large.
+    """
+    fill_kernel(tables, policy, G, W)
+    take_out(G, tables.discount, leak, leave)
     if first():
         put_back(G, leak, leave, W)
     sync()
 
 
 @compiled
-def eliminated_occupancy(chain, gamma, source):  # type: ignore[no-untyped-def]
-    """nu = source + gamma K^T nu."""
-    G, _, leave = eliminate(chain, gamma)
-    X = source.shape[0]
+def fill_kernel(tables, policy, G, source):  # type: ignore[no-untyped-def]
+    """G = gamma P_pi (X, X) and source = r_pi; a team's."""
+    r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
+    X, A, B = P.shape
+    for x in each(X):
+        for y in range(X):
+            G[x, y] = 0.0
+        total = 0.0
+        for a in range(A):
+            if policy[x, a] > 0.0:
+                total += policy[x, a] * r[x, a]
+                for j in range(B):
+                    if P[x, a, j] > 0.0:
+                        G[x, successors[x, a, j]] += policy[x, a] * P[x, a, j]
+        for y in range(X):
+            G[x, y] *= gamma
+        source[x] = total
+
+
+@compiled
+def eliminated_values(tables, policy):  # type: ignore[no-untyped-def]
+    """V^pi - V^pi(0)."""
+    X = policy.shape[0]
+    W = np.empty(X)
+    values_of_small(tables, policy, np.empty((X, X)), np.empty(X), np.empty(X), W)
+    return W
+
+
+@compiled
+def eliminated_occupancy(tables, policy, source):  # type: ignore[no-untyped-def]
+    """nu = source + gamma P_pi^T nu."""
+    X = policy.shape[0]
+    G, leak, leave = np.empty((X, X)), np.empty(X), np.empty(X)
+    fill_kernel(tables, policy, G, leak)
+    take_out(G, tables.discount, leak, leave)
     nu = source.copy()
     for k in range(X - 1, 0, -1):
         for j in range(k):

@@ -184,12 +184,11 @@ def _evaluate(tables, batch, initial, tol, start):  # type: ignore[no-untyped-de
 @compiled
 def relative_values(tables, policy, W, goal):  # type: ignore[no-untyped-def]
     """V^pi up to a constant, centred, and the number of sweeps; swept from W until span(T_pi W - W) <= goal."""
-    gamma = tables.discount
-    chain = policy_chain(tables, policy)
-    if chain.source.shape[0] <= ELIMINATED:
-        W, sweeps = eliminated_values(chain, gamma), 0
+    gamma, sweeps = tables.discount, 0
+    if policy.shape[0] <= ELIMINATED:
+        W = eliminated_values(tables, policy)
     else:
-        W, sweeps = approach(chain, gamma, W, goal, sweep_limit(gamma, tables.grain))
+        W, sweeps = approach(policy_chain(tables, policy), gamma, W, goal, sweep_limit(gamma, tables.grain))
     centre(W)
     return W, sweeps
 
@@ -260,7 +259,7 @@ def _of_many(tables, policy, W, goal):  # type: ignore[no-untyped-def]
 @compiled
 def _of_few(tables, policy, W, goal):  # type: ignore[no-untyped-def]
     """The same of few states, without what many need, which takes as long to compile as all the rest."""
-    W = eliminated_values(policy_chain(tables, policy), tables.discount)
+    W = eliminated_values(tables, policy)
     centre(W)
     return W
 

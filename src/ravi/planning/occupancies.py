@@ -119,10 +119,9 @@ def _occupancy(tables, batch, initial, tol):  # type: ignore[no-untyped-def]
     for i in range(n):
         policy = batch[i]
         grain = tables.grain + EPS * A + miss(policy)
-        values = policy_chain(tables, policy)
-        chain = transpose(values, (1.0 - gamma) * initial)
+        chain = transpose(policy_chain(tables, policy), (1.0 - gamma) * initial)
         if X <= ELIMINATED:
-            start, limit = eliminated_occupancy(values, gamma, chain.source), 1
+            start, limit = eliminated_occupancy(tables, policy, chain.source), 1
         else:
             start, limit = initial, sweep_limit(gamma, grain)
         nu[i], error[i] = settle(chain, gamma, A, start, grain, tol, limit)

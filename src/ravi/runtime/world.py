@@ -207,6 +207,27 @@ class Tabular(NamedTuple):
         return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
 
 
+def begun(
+    world: World, learner: Learner, keys: Array, measures: Sequence[Measure], walkers: Any, lower: str
+) -> Batch:  # fmt: skip
+    """All seeds as they begin; one of them first, which says how much they need together."""
+    one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+    require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {world.name}", lower)
+    return Batch(walkers, learner.init(keys), tuple(measure.init(keys) for measure in measures))
+
+
+def curves_fit(world: World, learner: Learner, steps: int, options: Options, n: int) -> None:
+    """An error where the curves of n seeds need more memory than there is."""
+    require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {world.name}", "seeds or points")
+
+
+def no_streams(options: Options, recorded: str) -> None:
+    """An error where options ask for more than what is recorded."""
+    if options["record"] or options["pad"]:
+        asked = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
+        raise validation.InputError(f"{asked}: {recorded} recorded, up to T")
+
+
 def taken_up(world: World, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
     """Where the run of a file stands, held against all that is declared of its arrays: compiled loops believe them."""
     held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)

@@ -155,14 +155,14 @@ def best(
     off = {name: float(scores.error(name, mdp).mean()) for name in there}
     least = min(there, key=lambda name: found[name])
     winner = next(name for name in there if name == least or found[name] - found[least] <= off[name] + off[least])
-    seen: set[str] = set()
+    winners: set[str] = set()
     while True:
-        seen.add(winner)
+        winners.add(winner)
         apart = {name: differences(scores, winner, name, mdp) for name in there if name != winner}
         behind, ties = _behind(apart, statistic, level, resamples, key)
-        ahead = {name: found for name, found in behind.items() if found.high < 0 and name not in seen}
+        ahead = {name: found for name, found in behind.items() if found.high < 0 and name not in winners}
         if not ahead:
-            return Best(mdp, winner, tuple(name for name in ties if name not in seen), behind)
+            return Best(mdp, winner, tuple(name for name in ties if name not in winners), behind)
         winner = min(ahead, key=lambda name: ahead[name].estimate)
 
 

@@ -78,15 +78,15 @@ def _ends(
     x: list[np.ndarray], statistic: str, level: float, resamples: int, key: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimates (P,) and their ends, of groups (n_g, P)."""
-    together = np.concatenate(x)
+    values = np.concatenate(x)
     estimate = _point(x, statistic)
     if min(map(len, x)) == 1:
         return estimate, np.full_like(estimate, -np.inf), np.full_like(estimate, np.inf)
     method = {"mean": _mean, "median": _median, "iqm": _iqm}[statistic]
-    wide = 1 if statistic == "mean" else len(together)  # numbers of a resample of one point
+    wide = 1 if statistic == "mean" else len(values)  # numbers of a resample of one point
     few = max(1, resampling.BLOCK // (enough_resamples(resamples, level) * wide))  # points at a time
     parts = [
-        method([group[:, p : p + few] for group in x], level, resamples, key) for p in range(0, together.shape[1], few)
+        method([group[:, p : p + few] for group in x], level, resamples, key) for p in range(0, values.shape[1], few)
     ]
     low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     same = np.all([(group == group[0]).all(axis=0) for group in x], axis=0)  # nothing varies within any group
@@ -94,14 +94,14 @@ def _ends(
 
 
 def _point(x: list[np.ndarray], statistic: str) -> np.ndarray:
-    together = np.concatenate(x)
+    values = np.concatenate(x)
     if statistic == "mean":
         found = np.mean([group.mean(axis=0) for group in x], axis=0)
     elif statistic == "median":
-        found = _middle(together.T, _weights(x))
+        found = _middle(values.T, _weights(x))
     else:
-        found = _trimmed(together.T, _weights(x))[0]
-    return np.where((together == together[0]).all(axis=0), together[0], found)  # no rounding where all are equal
+        found = _trimmed(values.T, _weights(x))[0]
+    return np.where((values == values[0]).all(axis=0), values[0], found)  # no rounding where all are equal
 
 
 # The mean.

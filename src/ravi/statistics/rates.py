@@ -120,8 +120,8 @@ def growth(
     share = number(share, "share")
     if not 0 < share <= 1:
         raise InputError(f"share is {share:g}; it must be in (0, 1]")
-    late = t >= (1 - share) * t[-1]
-    return _slope(t[late], [x[:, late]], level, resamples, key, "time")
+    last = t >= (1 - share) * t[-1]
+    return _slope(t[last], [x[:, last]], level, resamples, key, "time")
 
 
 def scaling(

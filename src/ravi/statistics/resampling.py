@@ -64,10 +64,10 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (n, K), m = a.shape, b.shape[1]
     if n * K * m <= SIDE**3:
         return a @ b
-    made = np.zeros((n, m))
+    result = np.zeros((n, m))
     for i, j, k in itertools.product(*(range(0, size, SIDE) for size in (n, m, K))):
-        made[i : i + SIDE, j : j + SIDE] += a[i : i + SIDE, k : k + SIDE] @ b[k : k + SIDE, j : j + SIDE]
-    return made
+        result[i : i + SIDE, j : j + SIDE] += a[i : i + SIDE, k : k + SIDE] @ b[k : k + SIDE, j : j + SIDE]
+    return result
 
 
 def enough_resamples(resamples: int, level: float) -> int:

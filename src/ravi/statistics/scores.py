@@ -272,8 +272,8 @@ def _gathered(rows: Iterable[tuple[Any, ...]], value: str, larger_is_better: boo
         try:
             number, whole, off = float(score), int(seed), float(error)
         except (TypeError, ValueError, OverflowError):
-            told = f"{value} is {score!r}, its error {error!r}"
-            raise InputError(f"{where}: {told}; they must be numbers, and a seed a whole one") from None
+            message = f"{value} is {score!r}, its error {error!r}"
+            raise InputError(f"{where}: {message}; they must be numbers, and a seed a whole one") from None
         if not np.isfinite(number):
             raise InputError(f"{where}: {value} is {number}, not a finite number")
         if not 0 <= off < np.inf:

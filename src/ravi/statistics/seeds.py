@@ -104,10 +104,10 @@ def enough(
     test = _adastop()(
         n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=key
     )  # fmt: skip
-    seen = 0
+    used = 0
     for _ in range(looks):
-        seen += batch
-        test.partial_compare({name: x[:seen] for name, x in zip(names, values, strict=True)}, verbose=False)
+        used += batch
+        test.partial_compare({name: x[:used] for name, x in zip(names, values, strict=True)}, verbose=False)
         if test.is_finished:
             break
     better: dict[tuple[str, str], str | None] = {}
@@ -116,7 +116,7 @@ def enough(
         lower = {"smaller": names[i], "larger": names[j]}.get(decided)
         upper = {"smaller": names[j], "larger": names[i]}.get(decided)
         better[names[i], names[j]] = upper if scores.larger_is_better else lower
-    return Verdict(None not in better.values(), seen, better, level)
+    return Verdict(None not in better.values(), used, better, level)
 
 
 def _told_apart(scores: Scores, names: Sequence[str], mdp: str) -> list[np.ndarray]:

@@ -115,14 +115,14 @@ def _matches(runs: dict[str, _Runs], pairs: Sequence[tuple[str, str]], key: int)
     alike: dict[tuple[str, bytes], list[int]] = {}
     for k, (one, two) in enumerate(pairs):
         alike.setdefault((two, runs[one].seeds), []).append(k)
-    made = []
+    matches = []
     for (name, seeds), places in alike.items():
         firsts, second = [runs[pairs[k][0]] for k in places], runs[name]
         beats = np.searchsorted(second.low[second.by_low], [held.high for held in firsts], side="right")
         holds = np.searchsorted(second.high[second.by_high], [held.low for held in firsts], side="left")
         mine, other = (len(firsts[0].low), key), (len(second.low), key + (seeds != second.seeds))
-        made.append(_Match(places, mine, other, name, beats, holds))
-    return made
+        matches.append(_Match(places, mine, other, name, beats, holds))
+    return matches
 
 
 def _resample(every: np.ndarray, runs: dict[str, _Runs], matches: Sequence[_Match]) -> None:
@@ -136,11 +136,11 @@ def _resample(every: np.ndarray, runs: dict[str, _Runs], matches: Sequence[_Matc
         counts = {name: next(source) for name, source in sources.items()}
         for match in matches:
             low, high = _sums(runs[match.name], counts[match.second])
-            told = low is high and np.array_equal(match.beats, match.holds)  # every run from every other
-            c, size = counts[match.first], (1 if told else 2) * match.first[0] * match.second[0]
+            exact_order = low is high and np.array_equal(match.beats, match.holds)  # every run from every other
+            c, size = counts[match.first], (1 if exact_order else 2) * match.first[0] * match.second[0]
             for k, beats, holds in zip(match.places, match.beats, match.holds, strict=True):
                 every[k, begin : begin + rows] += (
-                    np.einsum("ir,ir->r", c, low[beats] if told else low[beats] + high[holds]) / size
+                    np.einsum("ir,ir->r", c, low[beats] if exact_order else low[beats] + high[holds]) / size
                 )
 
 
@@ -163,10 +163,10 @@ def _sums(second: _Runs, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sums of counts (m, rows) from every place on, by lower and by upper ends: (m + 1, rows) each."""
 
     def of(order: np.ndarray) -> np.ndarray:
-        made = np.zeros((len(order) + 1, counts.shape[1]), counts.dtype)
+        sums = np.zeros((len(order) + 1, counts.shape[1]), counts.dtype)
         for place in range(len(order) - 1, -1, -1):
-            np.add(made[place + 1], counts[order[place]], out=made[place])
-        return made
+            np.add(sums[place + 1], counts[order[place]], out=sums[place])
+        return sums
 
     low = of(second.by_low)
     return low, low if np.array_equal(second.by_low, second.by_high) else of(second.by_high)

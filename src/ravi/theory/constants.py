@@ -1,4 +1,4 @@
-"""Which constants does the theory set? Step size and confidence radii, each by the statement that derives it."""
+"""The constants that the theory sets: step sizes and confidence radii, each by the statement that derives it."""
 
 from math import ceil, log, log1p, sqrt
 
@@ -7,7 +7,7 @@ from ravi.theory import inputs
 
 def eta(horizon: float, actions: int, steps: int) -> float:
     """Theorem 4.1: eta = sqrt(2 log A / (H^2 T)). With one action every policy is the same and any eta > 0 serves."""
-    H, A, T = inputs.horizon(horizon), inputs.whole(actions, "actions"), inputs.whole(steps, "steps")
+    H, A, T = inputs.choices(horizon, actions, steps)
     return sqrt(2 * log(A) / (H**2 * T)) if A > 1 else sqrt(2 / (H**2 * T))
 
 
@@ -101,6 +101,28 @@ def beta_mixture_half(
     of length at most H, so it is H/2-sub-Gaussian (Hoeffding); the paper takes it in [-H, H]."""
     radius, bias = _mixture(horizon, dimension, steps, delta, parameter_bound, feature_bound, regularization)
     return radius / 2 + bias
+
+
+def beta_linear(
+    horizon: float, states: int, dimension: int, steps: int, *, feature_bound: float, weight_bound: float,
+    regularization: float = 1.0, delta: float | None = None,
+) -> float:  # fmt: skip
+    """beta_X: (H/2) sqrt(d log(1 + T b^2 / (lambda d)) + 2 log(1/delta) + 2 X log 2) + sqrt(lambda) W.
+
+    Of linear MDPs with X states (`ravi.theory.mixture`); `feature_bound` is b >= ||phi||, `weight_bound` W >= ||m V||
+    for V in [0, H]^X.
+    """
+    H, X, d = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(dimension, "dimension")
+    T, b = inputs.whole(steps, "steps"), inputs.positive(feature_bound, "feature_bound")
+    lam, delta = inputs.positive(regularization, "regularization"), inputs.delta(delta, T)
+    spread = d * log(1 + T * b**2 / (lam * d)) + 2 * log(1 / delta) + 2 * X * log(2)
+    return H / 2 * sqrt(spread) + sqrt(lam) * inputs.nonnegative(weight_bound, "weight_bound")
+
+
+def reward_spread(states: int, actions: int, steps: int, delta: float) -> float:
+    """s = b sqrt(n) = sqrt(ln(2 X A T / delta) / 2): Hoeffding, for X A pairs, T numbers of visits and both signs."""
+    _, X, A, T = inputs.table(1, states, actions, steps)
+    return sqrt(log(2 * X * A * T / inputs.delta(delta, T)) / 2)
 
 
 def _tabular(horizon: float, states: int, actions: int, steps: int, delta: float) -> tuple[float, int, int, int, float]:

@@ -1,4 +1,4 @@
-"""What does it cost not to know T? Phases of lengths l, 2 l, 4 l, ..., each run as if it were all.
+"""The price of not knowing T: phases of lengths l, 2 l, 4 l, ..., each run as if it were all.
 
 Phase i (i = 0, 1, ...) has length l_i = 2^i l and comes after S_i = (2^i - 1) l steps. A part of a bound that grows
 like c sqrt(T) adds up, over the phases i <= m that T reaches into, each charged whole, to
@@ -27,11 +27,11 @@ most 1 if CB is the same for all pairs at V_0 = 0. With data that is so only if 
 and for counts with `span` or `clip`; without these it is H at most (`start`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import log, sqrt
 
-from ravi.theory import constants, elliptical, generic, inputs, mixture
-from ravi.theory.parts import Bound, bound
+from ravi.theory import constants, generic, inputs, mixture
+from ravi.theory.generic import Bound, bound
 from ravi.theory.tabular import bonus_sum, clipped_bonus_sum
 
 FACTOR = 1 / (1 - sqrt(0.5))  # 3.414...
@@ -66,13 +66,13 @@ def summed(parts: Sequence[Bound], horizon: float) -> Bound:
 
 def tabular(horizon: float, states: int, actions: int, steps: int, *, first: int = 1) -> Bound:
     """R_T <= sum over phases of `generic.corrected`, and gamma H for every change of phase."""
-    H, X, A = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(actions, "actions")
-    parts = []
-    for i in range(phases(steps, first)):
-        l = length(i, first)
-        beta = constants.beta_tabular(H, X, A, end(i, first), 1 / l)
-        parts.append(generic.corrected(H, A, l, bonus_sum(H, X, A, l, beta), delta=1 / l))
-    return summed(parts, H)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
+
+    def plan(l: int, end: int) -> Bound:
+        S = bonus_sum(H, X, A, l, constants.beta_tabular(H, X, A, end, 1 / l))
+        return generic.corrected(H, A, l, S, delta=1 / l)
+
+    return summed([plan(l, end) for l, end in _lengths(T, first)], H)
 
 
 def linear_mixture(
@@ -80,19 +80,14 @@ def linear_mixture(
     first: int = 1,
 ) -> Bound:  # fmt: skip
     """The same with the bonus sum of `mixture.bonus_sum_corrected` for l_i plays, beta_i in place of its beta."""
-    H, d, A = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), inputs.whole(actions, "actions")
-    numbers = {"bound": inputs.positive(bound, "bound"), "regularization": regularization}
-    lam, parts = inputs.positive(regularization, "regularization"), []
-    for i in range(phases(steps, first)):
-        l = length(i, first)
-        beta = constants.beta_mixture(
-            H, d, end(i, first), 1 / l, parameter_bound=bound, feature_bound=bound, regularization=lam
-        )
-        plays = l + constants.expected_padding(H)
-        rare = bound * H**2 / sqrt(lam) * elliptical.bad_epochs(H, d, plays, **numbers)
-        usual = sqrt(d * elliptical.padded_log(H, d, l, **numbers) * elliptical.largest_factor(H, l))
-        parts.append(generic.corrected(H, A, l, beta * (rare + usual), delta=1 / l))
-    return summed(parts, H)
+    H, d, T, B, lam, _ = inputs.regression(horizon, dimension, steps, bound, regularization)
+
+    def plan(l: int, end: int) -> Bound:
+        beta = constants.beta_mixture(H, d, end, 1 / l, parameter_bound=B, feature_bound=B, regularization=lam)
+        S = beta * mixture.norm_sum(H, d, l, bound=B, regularization=lam)
+        return generic.corrected(H, actions, l, S, delta=1 / l)
+
+    return summed([plan(l, end) for l, end in _lengths(T, first)], H)
 
 
 def sharp(
@@ -106,26 +101,22 @@ def sharp(
     <mu^{pi_1}, E V_1> - <mu*, Q_1> is worth at most where Q is fresh: 1, or H.
     """
     H, M = inputs.horizon(horizon), inputs.whole(inner_steps, "inner_steps")
-    parts = []
+    parts, more = [], H * inputs.nonnegative(start, "start") / M
     for i, S in enumerate(bonuses):
         l = length(i, first)
         eta = constants.eta_balanced(H, actions, l, S, M) if etas is None else etas[i]
-        made = generic.sharp(H, actions, l, S, delta=1 / l, eta=eta, inner_steps=M)
-        more = H * inputs.nonnegative(start, "start") / M
-        parts.append(made._replace(total=made.total + more, boundary=made.boundary + more))
+        parts.append(generic.sharp(H, actions, l, S, delta=1 / l, eta=eta, inner_steps=M).plus(more))
     return summed(parts, H)
 
 
 def plus(horizon: float, states: int, actions: int, steps: int, *, inner_steps: int = 1, first: int = 1) -> Bound:
     """`sharp` for RAVI-UCB+ on counts, all parts on."""
-    H, X, A, M = inputs.horizon(horizon), inputs.whole(states, "states"), inputs.whole(actions, "actions"), inner_steps
-    bonuses, etas = [], []
-    for i in range(phases(steps, first)):
-        l, gamma = length(i, first), 1 - 1 / H
-        own, all_data = (constants.beta_tabular_l1(H, X, A, plays, 1 / l) for plays in (l, end(i, first)))
-        bonuses.append(clipped_bonus_sum(H, X, A, l, gamma * all_data))
-        etas.append(constants.eta_balanced(H, A, l, clipped_bonus_sum(H, X, A, l, gamma * own), M))
-    return sharp(H, A, bonuses, etas=etas, inner_steps=M, first=first, start=1.0)
+    H, X, A, T = inputs.table(horizon, states, actions, steps)
+
+    def bonus(l: int, plays: int) -> float:
+        return clipped_bonus_sum(H, X, A, l, (1 - 1 / H) * constants.beta_tabular_l1(H, X, A, plays, 1 / l))
+
+    return _balanced(H, A, T, bonus, inner_steps, first)
 
 
 def plus_linear_mixture(
@@ -133,17 +124,27 @@ def plus_linear_mixture(
     regularization: float = 1.0, inner_steps: int = 1, first: int = 1,
 ) -> Bound:  # fmt: skip
     """`sharp` for RAVI-UCB+ on a regression, all parts on; ||phi|| <= 2 B_phi, in parts of half the span of V."""
-    H, d, lam = inputs.horizon(horizon), inputs.whole(dimension, "dimension"), regularization
-    size, gamma = 2 * inputs.positive(feature_bound, "feature_bound"), 1 - 1 / H
-    bonuses, etas = [], []
-    for i in range(phases(steps, first)):
-        l = length(i, first)
-        own, all_data = (
-            mixture.clipped_bonus_sum(
-                H, d, l, gamma * H / 2 * (noise + sqrt(lam) * parameter_bound), bound=size / H, regularization=lam
-            )
-            for noise in (sqrt(d * log(1 + n * size**2 / (lam * d)) + 2 * log(l)) for n in (l, end(i, first)))
-        )
-        bonuses.append(all_data)
-        etas.append(constants.eta_balanced(H, actions, l, own, inner_steps))
-    return sharp(H, actions, bonuses, etas=etas, inner_steps=inner_steps, first=first, start=1.0)
+    H, d, T, B_phi, lam, _ = inputs.regression(horizon, dimension, steps, feature_bound, regularization)
+    size, gamma = 2 * B_phi, 1 - 1 / H
+
+    def bonus(l: int, plays: int) -> float:
+        noise = sqrt(d * log(1 + plays * size**2 / (lam * d)) + 2 * log(l))
+        beta = gamma * H / 2 * (noise + sqrt(lam) * parameter_bound)
+        return mixture.clipped_bonus_sum(H, d, l, beta, bound=size / H, regularization=lam)
+
+    return _balanced(H, actions, T, bonus, inner_steps, first)
+
+
+def _balanced(
+    H: float, A: int, T: int, bonus: Callable[[int, int], float], inner_steps: int, first: int
+) -> Bound:  # fmt: skip
+    """`sharp` with steps that balance the bonuses of a phase's own plays; those of all data are in the bound."""
+    lengths = list(_lengths(T, first))
+    etas = [constants.eta_balanced(H, A, l, bonus(l, l), inner_steps) for l, _ in lengths]
+    bonuses = [bonus(l, end) for l, end in lengths]
+    return sharp(H, A, bonuses, etas=etas, inner_steps=inner_steps, first=first, start=1.0)
+
+
+def _lengths(steps: int, first: int) -> Iterator[tuple[int, int]]:
+    """l_i and S_{i+1} of every phase."""
+    return ((length(i, first), end(i, first)) for i in range(phases(steps, first)))

@@ -1,4 +1,4 @@
-"""Bounds on the regret of RAVI-KL: the theorems of docs/explanation/kl.md, with their constants.
+"""The theorems of docs/explanation/kl.md: bounds on the regret of RAVI-KL, and a lower bound for every learner.
 
 Notation: B successors stored per pair, C_B(n) the worst redundancy of the KT mixture over B symbols,
 rho the largest radius of a run, rho_G = ln(X A T) + C_B(T) that of the event on which P is near p_hat.
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi.theory import generic, inputs, tabular
-from ravi.theory.parts import Bound
+from ravi.theory.generic import Bound
 
 TOLERANCE = 0.1  # plans end at a span of this / sqrt(t)
 
@@ -59,8 +59,8 @@ def mirror(
     S = tabular.clipped_bonus_sum(
         H, states, actions, steps, gamma * beta_mirror(H, states, actions, symbols, steps, delta)
     )
-    made = generic.sharp(H, actions, steps, S, delta=delta, eta=eta, inner_steps=inner_steps)
-    return made._replace(total=made.total + H / inner_steps, boundary=made.boundary + H / inner_steps)
+    known = generic.sharp(H, actions, steps, S, delta=delta, eta=eta, inner_steps=inner_steps)
+    return known.plus(H / inner_steps)
 
 
 # ---- plan=greedy, plan=slack
@@ -217,3 +217,54 @@ def mixture(
         "phases": 2 * H * (2 * mixture_doublings(d, states, actions, T) + 1), "failure": 0.0, "rewards": 0.0,
     }  # fmt: skip
     return Optimism(sum(parts.values()), **parts)
+
+
+# ---- the lower bound
+
+
+class Lower(NamedTuple):
+    """A family of MDPs, and what every learner loses on one of them."""
+
+    gap: float  # eps of the rings
+    total: float  # the expected regret, averaged over which action is best in each gadget, is at least this
+
+    def __float__(self) -> float:
+        return self.total
+
+
+def ring(horizon: float, gadgets: int, actions: int, steps: int) -> Lower:
+    """Theorem 5: eps = sqrt(S A / (H (T + H))) / 4, and regret at least (H / 210) T sqrt(S A / (H (T + H))).
+
+    With X = 2 S states this is at least sqrt(H X A T) / 420 for T >= H.
+
+    Parameters
+    ----------
+    horizon
+        H = 1 / (1 - gamma), at least 3.
+    gadgets
+        S; a ring has X = 2 S states.
+    actions
+        A, at least 2.
+    steps
+        T, at least H, and so many that eps <= 1 / 2H: T + H >= H S A / 4.
+
+    Returns
+    -------
+    Lower : the gap to build `ravi.mdps.small` with, and the bound.
+
+    Examples
+    --------
+    >>> from ravi.theory import lower
+    >>> made = lower.ring(horizon=20, gadgets=4, actions=2, steps=20_000)
+    >>> f"{made.gap:.5f} {float(made):.2f}"
+    '0.00112 8.51'
+    """
+    (H, A, T), S = inputs.choices(horizon, actions, steps), inputs.whole(gadgets, "gadgets")
+    if H < 3 or A < 2:
+        inputs.refuse(f"horizon is {H:g} and actions is {A}; the lower bound needs H >= 3 and two actions")
+    if T < H or T + H < H * S * A / 4:
+        inputs.refuse(
+            f"steps is {T:,}; the lower bound needs T >= H = {H:g} and T + H >= H S A / 4 = {H * S * A / 4:g}"
+        )
+    gap = sqrt(S * A / (H * (T + H))) / 4
+    return Lower(gap, 2 * H * T * gap / 105)

@@ -1,4 +1,4 @@
-"""How many steps does a bound ask for? Corollary 5.7, and where a bound begins to say something.
+"""The steps that a bound asks for (Corollary 5.7), and the best-policy selection of the Discussion.
 
     smallest_steps(lambda T: mixture.sharp(10, 3, 2, T, bound=1.8), 0.1)
     first_useful(lambda T: tabular.corrected(5, 2, 2, T))
@@ -8,12 +8,22 @@ starts at log T = 0 and rises fast, and a large lambda makes log(1 + c T) nearly
 smallest T from which on the claim stays true. Powers of two are tried from the top down; above the first that fails,
 bisection finds the answer; if none fails down to TRIED, every T below is tried. So the answer is exact if beyond TRIED
 the claim changes at most once between neighbouring powers of two: for a ratio that falls from there on, always.
+
+Selection of a good policy with high probability. The paper omits the details; these are ours. After a run of T steps,
+draw J times I_j uniform on {1, ..., T}. Given the run, gap(pi_{I_j}) has mean regret / T and exceeds twice that with
+probability at most 1/2 (Markov), so that some candidate has gap <= 2 regret / T with probability 1 - 2^{-J} >= 1 -
+delta/2. Play each for W epochs and average the reward of the last pair before each reset, whose law is mu^pi: all
+averages are within eps/2 of their returns with probability 1 - delta/2 (Hoeffding). The candidate with the largest
+average has
+
+    gap <= 2 regret / T + eps     with probability 1 - delta.
 """
 
 from collections.abc import Callable
+from math import ceil, log, log2
 
 from ravi.theory import inputs
-from ravi.theory.parts import Bound
+from ravi.theory.generic import Bound
 
 TRIED = 1024  # up to here every T is tried
 
@@ -51,3 +61,24 @@ def _smallest(holds: Callable[[int], bool], limit: int, claim: str) -> int:
 
 def _value(bound: Callable[[int], Bound | float], T: int) -> float:
     return inputs.nonnegative(float(bound(T)), f"bound({T})")
+
+
+def candidates(delta: float) -> int:
+    """J = ceil(log2(2 / delta))."""
+    return ceil(log2(2 / inputs.delta(delta, 1)))
+
+
+def rollouts(eps: float, delta: float) -> int:
+    """W = ceil((2 / eps^2) log(4 J / delta)) for each candidate."""
+    return rollouts_of(candidates(delta), eps, delta / 2)
+
+
+def rollouts_of(policies: int, eps: float, delta: float) -> int:
+    """The least W with 2 J exp(-W eps^2 / 2) <= delta: with probability 1 - delta all J averages are within eps/2."""
+    J, eps, delta = inputs.whole(policies, "policies"), inputs.positive(eps, "eps"), inputs.delta(delta, 1)
+    return ceil(2 / eps**2 * log(2 * J / delta))
+
+
+def expected_steps(horizon: float, eps: float, delta: float) -> float:
+    """J W H steps on average, beyond the T of the run."""
+    return inputs.horizon(horizon) * candidates(delta) * rollouts(eps, delta)

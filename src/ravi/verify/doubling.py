@@ -16,9 +16,8 @@ import numpy as np
 from ravi.core import MDP, Array, Learner
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.planning.solver import Solution
-from ravi.theory import constants
+from ravi.theory import Bound, constants
 from ravi.theory import doubling as theory
-from ravi.theory.parts import Bound
 from ravi.verify import expected, lemmas, variants
 from ravi.verify import scene as scenes
 from ravi.verify.books import Seen

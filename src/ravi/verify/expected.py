@@ -9,8 +9,7 @@ from scipy.special import gammaln, xlogy
 
 from ravi.core import MDP, Array
 from ravi.optimism.supported import outcomes
-from ravi.theory import constants, generic, kl, mixture, tabular, unknown_rewards
-from ravi.theory.parts import Bound
+from ravi.theory import Bound, constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.verify.books import Books
 from ravi.verify.distance import growth, in_norm, solved
 from ravi.verify.scene import B_phi, B_theta, Scene, beta_of, delta_of, lam, plain
@@ -166,7 +165,7 @@ def bonus_sum(scene: Scene, plays: int | None = None) -> float:
 
 def reward_spread(scene: Scene) -> float:
     """b sqrt(n), of scale 1."""
-    return unknown_rewards.spread(scene.mdp.states, scene.mdp.actions, scene.steps, delta_of(scene))
+    return constants.reward_spread(scene.mdp.states, scene.mdp.actions, scene.steps, delta_of(scene))
 
 
 def reward_sum(scene: Scene) -> float:
@@ -195,9 +194,9 @@ def regret(scene: Scene, S: float | None = None) -> Bound | None:
     H, A, eta, delta = scene.H, scene.mdp.actions, scene.parts.eta, delta_of(scene)
     made = generic.sharp(H, A, scene.steps, S, delta=delta, eta=eta, inner_steps=M)
     if learned(scene):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
-        return unknown_rewards.added(made, reward_sum(scene), made.failure)
+        return tabular.learned_rewards(made, reward_sum(scene), made.failure)
     more = H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
-    return made._replace(total=made.total + more, boundary=made.boundary + more)
+    return made.plus(more)
 
 
 def total(bound: Bound | None) -> float:

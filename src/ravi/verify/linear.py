@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi.core import MDP, Array
+from ravi.theory import constants
 from ravi.theory import linear as theory
 from ravi.verify import lemmas
 from ravi.verify.books import Seen
@@ -123,7 +124,7 @@ def explicit(scene: Scene) -> float:
     mdp, T, found, beta = scene.mdp, scene.steps, truth(scene.mdp), beta_of(scene)
     given = {"feature_bound": found.longest, "regularization": lam(scene), "delta": delta_of(scene)}
     d = found.phi.shape[-1]
-    least = theory.radius(scene.H, mdp.states, d, T, weight_bound=found.heaviest, **given)
+    least = constants.beta_linear(scene.H, mdp.states, d, T, weight_bound=found.heaviest, **given)
     if beta < least or not of_theorem_4_1(scene):
         return np.inf
     return theory.corrected(scene.H, d, mdp.actions, T, beta, **given).total

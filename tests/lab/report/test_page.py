@@ -17,11 +17,9 @@ from ravi.lab.experiments import recorded
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
 from ravi.lab.report.numbers import decimals, estimate_and_interval, number
-from ravi.lab.report.page import report, shapes
-from ravi.lab.report.page.build import HERE
-from ravi.lab.report.page.charts import COLOURS, DASHES, SEEDS, embedded, rounded
+from ravi.lab.report.page import HERE, charts, report
+from ravi.lab.report.page.charts import COLOURS, DASHES, LISTED, POINTS, SEEDS, embedded, rounded, spread
 from ravi.lab.report.page.content import FAILURES, content, sections
-from ravi.lab.report.page.shapes import LISTED, POINTS, spread
 from ravi.lab.report.summary import summary
 from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
@@ -129,9 +127,9 @@ def test_a_long_curve_is_drawn_at_a_hundred_times_and_its_last():
 
 
 def test_a_table_of_curves_has_ten_times():
-    assert shapes._listed(200).tolist() == list(range(19, 200, 20))
-    assert shapes._listed(25).tolist() == [1, 4, 7, 9, 11, 14, 17, 19, 21, 24]
-    assert shapes._listed(3).tolist() == [0, 1, 2]
+    assert spread(200, LISTED).tolist() == list(range(19, 200, 20))
+    assert spread(25, LISTED).tolist() == [2, 4, 7, 9, 12, 14, 17, 19, 22, 24]
+    assert spread(3, LISTED).tolist() == [0, 1, 2]
 
 
 def test_the_page_is_where_it_should_be_and_the_same_twice(folder, text, tmp_path):
@@ -306,8 +304,8 @@ def test_the_page_reads_every_part_once_and_asks_no_database(folder, text, tmp_p
 def test_what_is_kept_of_curves_is_bounded(folder, monkeypatch):
     """Many lines are drawn at fewer times each, the last among them; what is listed and what is said stays."""
     whole = {one.row.line.rows.tobytes(): one for one in entries_of(folder)}
-    monkeypatch.setattr(shapes, "TOGETHER", 7 * len(whole))
-    monkeypatch.setattr(shapes, "LEAST_POINTS", 2)
+    monkeypatch.setattr(charts, "ALL_POINTS", 7 * len(whole))
+    monkeypatch.setattr(charts, "LEAST_POINTS", 2)
     for entry in entries_of(folder):
         one, other = entry.shape, whole[entry.row.line.rows.tobytes()].shape
         assert len(one.drawn) == 7
@@ -318,7 +316,7 @@ def test_what_is_kept_of_curves_is_bounded(folder, monkeypatch):
         for edge, same in zip(one.band, other.band, strict=True):
             np.testing.assert_allclose(edge[one.listed], same[other.listed], rtol=1e-12)
             assert edge[-1] == same[-1]
-    monkeypatch.setattr(shapes, "LEAST_POINTS", 12)
+    monkeypatch.setattr(charts, "LEAST_POINTS", 12)
     assert {len(one.shape.drawn) for one in entries_of(folder)} == {12}
 
 

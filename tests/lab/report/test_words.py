@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 import ravi
-from ravi.lab.report.page import cells, words
+from ravi.lab.report.page import words
 from ravi.lab.report.page.content import content, sections
 from ravi.lab.report.summary import LEVEL, summary
 from ravi.statistics.intervals import Interval
@@ -54,7 +54,7 @@ def found(tmp_path_factory):
 
 def test_the_headline_says_who_is_best_where_how_surely_and_over_which_seeds(found):
     psrl = found["sections"][1].panels[0].entries["psrl", "tuned"].row.mean
-    numbers = re.sub("<[^>]*>", "", cells.estimate(psrl))
+    numbers = re.sub("<[^>]*>", "", words.estimate(psrl))
     assert plain(found["headline"]) == [
         "In two, with tuned multipliers, psrl has the smallest mean regret on 2 of 2 MDPs.",
         f"In one, on trap, psrl has the smallest mean regret of the 3 learners with tuned multipliers: {numbers}. "
@@ -200,9 +200,9 @@ def test_incomplete_folders_say_so(numbers):
 
 def test_numbers_of_the_page_have_a_true_minus_and_an_interval_where_it_has_ends():
     def shown(*found):
-        return re.sub("<[^>]*>", "", cells.estimate(Interval(*found, LEVEL)))
+        return re.sub("<[^>]*>", "", words.estimate(Interval(*found, LEVEL)))
 
     assert shown(100.0, 90.04, 111.0) == "100 [90, 111]"
     assert shown(0.0, -50.0, 50.0) == "0 [−50, 50]"
     assert shown(1.0, -math.inf, math.inf) == "1.000"
-    assert (cells.estimate(None), cells.number(None), cells.number(-2.5)) == ("–", "–", "−2.5")
+    assert (words.estimate(None), words.number(None), words.number(-2.5)) == ("–", "–", "−2.5")

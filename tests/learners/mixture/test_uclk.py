@@ -10,8 +10,9 @@ from scipy.optimize import linprog
 from ravi import ids
 from ravi.core import MDP
 from ravi.estimators.gram import gram
+from ravi.estimators.ridge import embedding_of
 from ravi.learners.linear.fixed_point_lsvi import fixed_point_lsvi
-from ravi.learners.mixture.ellipsoid import embedding, on_flat, on_simplex, planner
+from ravi.learners.mixture.ellipsoid import on_flat, on_simplex, planner
 from ravi.learners.mixture.ellipsoid import rounds as rounds_of
 from ravi.learners.mixture.known_pairs import threshold, uncertainty
 from ravi.learners.mixture.uclk import radius, uclk, uclk_c, uclk_plus
@@ -148,19 +149,6 @@ def test_uclk_c_is_the_paper_where_rounds_need_not_converge(inner, scale):
     np.testing.assert_allclose(made.state.first.covariance[0], Sigma, rtol=1e-6)
 
 
-def test_uclk_plus_with_unit_weights_is_the_estimator_of_uclk():
-    T = 400
-    mdp = ids.mdp("ensemble/3,12,2,2,discount=0.8")
-    one = run(uclk(mdp.problem, T, scale=0.0, regularization=1.0), mdp, T, 3)
-    other = run(uclk_plus(mdp.problem, T, scale=0.0, regularization=1.0, weighting="unit"), mdp, T, 3)
-    weighed = run(uclk_plus(mdp.problem, T, scale=0.0, regularization=1.0), mdp, T, 3)
-    assert (one.state.data.covariance == other.state.first.covariance).all()
-    np.testing.assert_allclose(one.state.data.response, other.state.first.response, rtol=1e-13)
-    assert (one.state.policy == other.state.policy).all()
-    assert (other.state.second.response == 0).all()
-    assert (weighed.state.first.covariance != other.state.first.covariance).any()
-
-
 # Plans
 
 
@@ -186,7 +174,7 @@ def test_a_plan_on_the_simplex_is_the_fixed_point_from_above(span):
         assert (found.period == 1).all()
         V = found.V
         for _ in range(300):  # plain rounds from there, each pair on its own: gamma^300 H < 1e-12
-            phi = embedding(mdp)(V)
+            phi = embedding_of(mdp.successors, mdp.features)(V)
             Q = np.stack([[maximum(Ball1(B, i), phi[i, x])[0] for x in range(mdp.states)] for i in range(n)])
             Q = mdp.rewards + mdp.discount * Q
             last, V = V, np.minimum(Q.max(-1), Q.max(-1).min(-1, keepdims=True) + span)
@@ -211,7 +199,7 @@ def test_relaxed_plans_cycle_where_plans_over_kernels_and_regularised_ones_settl
         found = on_flat(common(mdp), relaxed(Lam, theta, beta), V0, one, np.inf, U, 1e-6, False)
         plain = V0[0]
         for _ in range(U):  # round by round
-            phi = embedding(mdp)(plain[None])[0]
+            phi = embedding_of(mdp.successors, mdp.features)(plain[None])[0]
             top = np.clip(phi @ theta[0] + beta * np.linalg.norm(phi, axis=-1), plain.min(), plain.max())
             plain = (r + gamma * top).max(-1)
         assert found.period == [2]  # not 1: reported as not converged
@@ -234,7 +222,7 @@ def test_relaxed_plans_cycle_where_plans_over_kernels_and_regularised_ones_settl
     P = dense(mdp)
     for _ in range(600):
         V, log_policy, policy = mirror_step(log_policy, policy, Q, 0.5)
-        Q = backup(r, np.zeros((1, 3, 2)), gamma, embedding(mdp)(V) @ theta[0], H)
+        Q = backup(r, np.zeros((1, 3, 2)), gamma, embedding_of(mdp.successors, mdp.features)(V) @ theta[0], H)
         value = np.linalg.solve(np.eye(3) - gamma * np.einsum("xa,xay->xy", policy[0], P), (policy[0] * r).sum(-1))
         gaps.append(31 / 33 - (1 - gamma) * mdp.initial @ value)
     assert max(gaps[-100:]) < 1e-6
@@ -369,7 +357,7 @@ def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():
     mixed = 0
     for state in seen:
         for i in range(4):
-            PV = embedding(mdp)(state.V)[i] @ state.theta[i]
+            PV = embedding_of(mdp.successors, mdp.features)(state.V)[i] @ state.theta[i]
             Q = np.where(state.unknown[i], mdp.horizon, mdp.rewards + mdp.discount * PV)
             np.testing.assert_allclose(state.Q[i], Q, atol=1e-5)
             mixed += 0 < state.unknown[i].sum() < state.unknown[i].size

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.estimators.known import known
+from ravi.estimators.counts import known
 from ravi.learners.contrib import mdp_e
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.regularised import md_mpi, npg

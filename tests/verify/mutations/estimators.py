@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ravi.estimators import sampled, variance
+from ravi.estimators import sampled, variance_weighted
 from ravi.learners.ravi_ucb import features as mixture_sampled
 from ravi.learners.ravi_ucb import features as ravi_ucb_linear
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
@@ -253,8 +253,8 @@ def of_weights(patch, setting, **changes):
 
 def adding(patch, change):
     """`_add` of the estimator with other arguments: change(its arguments up to W)."""
-    add = variance._add
-    patch.setattr(variance, "_add", lambda *given: add(*change(given[:13]), *given[13:]))
+    add = variance_weighted._add
+    patch.setattr(variance_weighted, "_add", lambda *given: add(*change(given[:13]), *given[13:]))
 
 
 @mutation("the second regression is of W, not of its square", "W1b", setting=WEIGHTED)

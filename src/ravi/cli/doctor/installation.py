@@ -24,9 +24,13 @@ RANDOM = [
 
 
 def python() -> Iterator[Check]:
-    seen = f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
+    version = f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
     old = older(platform.python_version(), PYTHON)
-    yield Check("python", BROKEN, seen, f"ravi needs Python {PYTHON} or newer") if old else Check("python", OK, seen)
+    yield (
+        Check("python", BROKEN, version, f"ravi needs Python {PYTHON} or newer")
+        if old
+        else Check("python", OK, version)
+    )
 
 
 def packages() -> Iterator[Check]:
@@ -90,10 +94,10 @@ def cache() -> Iterator[Check]:
         return
     outcomes = []
     for function in (curve.add_steps, plain):
-        made = curve.curve(2, curve.grid(7, 3))
+        arrays = curve.curve(2, curve.grid(7, 3))
         zeros, table = np.zeros((2, 7), np.int32), np.array([[0.1]])
-        function(0, 2, curve.grid(7, 3), *made, table, np.ones(2, np.int64), np.full(2, 7), zeros, zeros)
-        outcomes.append([array.tobytes() for array in made])
+        function(0, 2, curve.grid(7, 3), *arrays, table, np.ones(2, np.int64), np.full(2, 7), zeros, zeros)
+        outcomes.append([array.tobytes() for array in arrays])
     if outcomes[0] == outcomes[1]:
         yield Check("compiler", OK, "a compiled function gives the bits of its plain form")
     else:
@@ -115,8 +119,8 @@ def random_numbers() -> Iterator[Check]:
         if tuple(int(word) for word in philox(*(np.uint64(word) for word in (*counter, *key)))) != words
     ]
     if wrong:
-        seen = f"Philox does not give its published answer at {wrong[0]}"
-        yield Check("random numbers", BROKEN, seen, _emptied(None))
+        finding = f"Philox does not give its published answer at {wrong[0]}"
+        yield Check("random numbers", BROKEN, finding, _emptied(None))
     else:
         yield Check("random numbers", OK, "Philox gives its published answers")
 
@@ -143,8 +147,8 @@ def fingerprint() -> str:
     """A hash of the bits of a small run."""
     import ravi
 
-    made = ravi.run("ravi-ucb,scale=0.01", "riverswim/4", steps=500, seeds=2, points=20)
-    return sha256(made.regret_curve.tobytes() + made.regret_error.tobytes() + made.last_policy.tobytes()).hexdigest()
+    done = ravi.run("ravi-ucb,scale=0.01", "riverswim/4", steps=500, seeds=2, points=20)
+    return sha256(done.regret_curve.tobytes() + done.regret_error.tobytes() + done.last_policy.tobytes()).hexdigest()
 
 
 def same_bits() -> Iterator[Check]:
@@ -156,8 +160,8 @@ def same_bits() -> Iterator[Check]:
         yield Check("same bits", BROKEN, f"a fresh process cannot be run: {error}", "workers need to be started")
         return
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-        yield Check("same bits", BROKEN, f"a fresh process fails: {said}", "is ravi installed in this Python?")
+        reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        yield Check("same bits", BROKEN, f"a fresh process fails: {reason}", "is ravi installed in this Python?")
     elif done.stdout.strip() != fingerprint():
         yield Check("same bits", BROKEN, "a fresh process gives other bits than this one", _emptied(None))
     else:

@@ -24,16 +24,16 @@ def cores_and_memory() -> Iterator[Check]:
     yield Check("cores", OK, f"{usable} of {present} to be used{limit} ({cpu() or 'unknown processor'})")
 
     total, free = memory(), available()
-    seen = ", ".join(f"{size / 2**30:.1f} GiB {what}" for size, what in ((total, "in all"), (free, "free")) if size)
+    sizes = ", ".join(f"{size / 2**30:.1f} GiB {what}" for size, what in ((total, "in all"), (free, "free")) if size)
     if free is not None and free < LITTLE_MEMORY:
-        yield Check("memory", WARNING, seen, "use fewer workers")
+        yield Check("memory", WARNING, sizes, "use fewer workers")
     else:
-        yield Check("memory", OK, seen or "unknown")
+        yield Check("memory", OK, sizes or "unknown")
 
     held = blas()
-    told = [f"{name}={value}" for name, value in held["environment"].items()]
-    told += [f"{pool.get('internal_api')} x{pool.get('num_threads')}" for pool in held.get("loaded", ())]
-    threads = ", ".join(told) or "threads as the library chooses"
+    words = [f"{name}={value}" for name, value in held["environment"].items()]
+    words += [f"{pool.get('internal_api')} x{pool.get('num_threads')}" for pool in held.get("loaded", ())]
+    threads = ", ".join(words) or "threads as the library chooses"
     yield Check("BLAS", OK, f"{held['library']} {held['version']}; {threads}")
 
 
@@ -51,8 +51,8 @@ def graphics() -> Iterator[Check]:
     if not names:
         yield Check("GPU", ABSENT, "none; none is needed")
     elif missing:
-        seen = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
-        yield Check("GPU", ABSENT, seen, f"for device=gpu: {install_command('gpu')}")
+        finding = f"{'; '.join(names)}; {' and '.join(missing)} not installed"
+        yield Check("GPU", ABSENT, finding, f"for device=gpu: {install_command('gpu')}")
     else:
         yield _usable("; ".join(names))
 
@@ -65,30 +65,30 @@ def _called(*words: str) -> subprocess.CompletedProcess[str] | None:
         return None
 
 
-def _usable(seen: str) -> Check:
+def _usable(names: str) -> Check:
     """Whether a run could go to the GPU: what CuPy finds, in a process of its own, since it may fail in its own way."""
     asked = "import cupy; free, total = cupy.cuda.runtime.memGetInfo(); print(cupy.__version__, free // 2**30)"
     done = _called(sys.executable, "-c", asked)
     if done is None:
-        return Check("GPU", WARNING, f"{seen}; CuPy does not answer", "is CuPy that of the installed CUDA?")
+        return Check("GPU", WARNING, f"{names}; CuPy does not answer", "is CuPy that of the installed CUDA?")
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
-        return Check("GPU", WARNING, f"{seen}; CuPy finds none: {why}", "is CuPy that of the installed CUDA?")
+        return Check("GPU", WARNING, f"{names}; CuPy finds none: {why}", "is CuPy that of the installed CUDA?")
     version, free = done.stdout.split()
-    return Check("GPU", OK, f"{seen}; CuPy {version}, {free} GiB free: device=gpu can be used")
+    return Check("GPU", OK, f"{names}; CuPy {version}, {free} GiB free: device=gpu can be used")
 
 
 def disk(folder: Path) -> Iterator[Check]:
     """Whether files can be kept here as a store keeps them: flushed, renamed, locked."""
     free = shutil.disk_usage(folder).free
-    seen = f"{free / 2**30:.1f} GiB free in {folder}"
-    yield Check("disk", WARNING, seen, "free some space") if free < LITTLE_DISK else Check("disk", OK, seen)
+    finding = f"{free / 2**30:.1f} GiB free in {folder}"
+    yield Check("disk", WARNING, finding, "free some space") if free < LITTLE_DISK else Check("disk", OK, finding)
 
     try:
         inside = tempfile.mkdtemp(prefix=".ravi-doctor-", dir=folder)
     except OSError as error:
-        seen = f"{folder} cannot be written: {error.strerror}"
-        yield Check("files", WARNING, seen, "results can be read here, but not made")
+        finding = f"{folder} cannot be written: {error.strerror}"
+        yield Check("files", WARNING, finding, "results can be read here, but not made")
         return
     try:
         yield from _files(Path(inside))

@@ -21,8 +21,10 @@ def store(folder: Path) -> Iterator[Check]:
         held = results(folder)
     try:
         counts = held.counts
-        seen = f"{held.suite.name}: {counts.done} of {counts.planned} runs done, {counts.failed} failed"
-        yield Check("suite", WARNING if counts.failed else OK, seen, "see the view `failures`" if counts.failed else "")
+        finding = f"{held.suite.name}: {counts.done} of {counts.planned} runs done, {counts.failed} failed"
+        yield Check(
+            "suite", WARNING if counts.failed else OK, finding, "see the view `failures`" if counts.failed else ""
+        )
     except InputError as error:
         yield Check("suite", BROKEN, str(error), "launch the suite again into this folder")
 
@@ -43,8 +45,10 @@ def store(folder: Path) -> Iterator[Check]:
     if alive:
         yield Check("launches", OK, f"at work on it now: {', '.join(alive)}")
     if under_way:
-        seen = f"{len(under_way)} checkpoints of runs under way"
-        yield Check("checkpoints", OK if alive else WARNING, seen, "" if alive else "launch again to go on with them")
+        finding = f"{len(under_way)} checkpoints of runs under way"
+        yield Check(
+            "checkpoints", OK if alive else WARNING, finding, "" if alive else "launch again to go on with them"
+        )
     for trouble in reading.troubles:
         yield Check("trouble", WARNING, str(trouble), "remove the file; its runs begin anew")
 
@@ -54,7 +58,7 @@ def store(folder: Path) -> Iterator[Check]:
         yield Check("leftovers", WARNING, f"half-written files: {', '.join(left)}", "the next launch removes them")
 
     now = manifest([], {})
-    lines = dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now))
+    lines = dict.fromkeys(line for old in held.manifests.values() for line in differing(old, now))
     if lines:
         yield Check("versions", WARNING, "; ".join(lines), "runs made here may differ from these in the last bits")
     elif held.manifests:

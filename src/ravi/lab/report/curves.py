@@ -39,7 +39,7 @@ class Curves(NamedTuple):
     values: np.ndarray  # (n, P), a row per seed
 
 
-class Shown(NamedTuple):
+class Band(NamedTuple):
     """What is drawn of a learner: the mean over seeds, and the ends of its interval at each time."""
 
     times: np.ndarray
@@ -137,7 +137,7 @@ def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str 
     return Drawn(figure, {"curves": shown, "level": level})
 
 
-def _shown(label: str, curves: Curves, level: float) -> Shown:
+def _shown(label: str, curves: Curves, level: float) -> Band:
     from ravi.statistics.intervals import band
 
     times, values = np.asarray(curves[0]), np.atleast_2d(np.asarray(curves[1], float))
@@ -146,10 +146,10 @@ def _shown(label: str, curves: Curves, level: float) -> Shown:
     there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
     if not there.any():
         raise InputError(f"the curves of {label!r} hold no time that every seed has come to")
-    return Shown(times[there], *band(values[:, there], level=level), len(values))
+    return Band(times[there], *band(values[:, there], level=level), len(values))
 
 
-def _lines(axes: Any, shown: Mapping[str, Shown], logarithmic: bool, styles: Mapping[str, Look] | None = None) -> None:
+def _lines(axes: Any, shown: Mapping[str, Band], logarithmic: bool, styles: Mapping[str, Look] | None = None) -> None:
     """Every learner; on a logarithmic axis what is not positive is left out, and a band ends at the axis."""
     every = looks(shown) if styles is None else styles
     least = min((float(one.mean[one.mean > 0].min()) for one in shown.values() if (one.mean > 0).any()), default=1.0)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "Entry", "drawn", "each_written", "entries", "index_page", "regret_figure", "written"]
+__all__ = ["COLOURS", "Runs", "drawn", "each_written", "entries", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
@@ -60,7 +60,7 @@ h1, h2 { grid-column: 1 / -1; margin: 0; line-height: 1.25; } figure { margin: 0
 img { width: 100%; background: #fff; border-radius: 6px; } figcaption { font-size: .85rem; overflow-wrap: anywhere; }"""
 
 
-class Entry(NamedTuple):
+class Runs(NamedTuple):
     """One line of a suite with what was found: the runs that succeeded."""
 
     label: str
@@ -71,14 +71,14 @@ class Entry(NamedTuple):
     facts: dict[str, Any]  # of one of its runs: discount, states, actions, dimension, optimum, constants
 
 
-class Panel(NamedTuple):
+class Group(NamedTuple):
     """What is compared in one figure: learners on one MDP."""
 
     section: str
     mdp: str
     steps: int
     column: str
-    entries: list[Entry]
+    entries: list[Runs]
 
     @property
     def title(self) -> str:
@@ -121,17 +121,17 @@ def each_written(
             yield from _saved(*task)
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for made in [pool.submit(_saved, *task) for task in tasks]:
-            yield from made.result()
+        for job in [pool.submit(_saved, *task) for task in tasks]:
+            yield from job.result()
 
 
 def _saved(draw: Callable[[], Drawn], stem: Path, formats: Sequence[str]) -> list[Path]:
     """The files of a figure; none where the data do not hold it."""
     try:
-        made = draw()
+        figure = draw()
     except InputError:
         return []
-    return made.save(stem, formats)
+    return figure.save(stem, formats)
 
 
 def _opened(place: Any) -> Any:
@@ -205,21 +205,21 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
         yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)
 
 
-def entries(results: Results) -> list[Panel]:
+def entries(results: Results) -> list[Group]:
     """What was found, by section, MDP, T and column; entries without a run that has a regret are left out."""
     held = [line for line in lines(results) if len(line.rows)]
     runs = {line.rows.tobytes(): line for line in held}
     names = list(runs)
     curves = {names[place]: found for place, found in results.curves_of([runs[name].rows for name in names])}
-    panels: dict[tuple[str, str, int, str], list[Entry]] = {}
+    panels: dict[tuple[str, str, int, str], list[Runs]] = {}
     for line in held:
         name, row = line.rows.tobytes(), int(line.rows[0])
         about = {fact: results.runs[fact][row].as_py() for fact in FACTS}
         about["constants"] = _constants(about["constants"], f"{results.folder}: {line.learner}")
         times, seconds = grid(line.steps, results.runs["points"][row].as_py()), results.runs["seconds"].to_numpy()
-        entry = Entry(line.label, line.learner, times, curves[name], seconds[line.rows], about)
+        entry = Runs(line.label, line.learner, times, curves[name], seconds[line.rows], about)
         panels.setdefault((line.section, line.mdp, line.steps, line.column), []).append(entry)
-    return [Panel(*key, some) for key, some in panels.items()]
+    return [Group(*key, some) for key, some in panels.items()]
 
 
 def _constants(text: str | None, where: str) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _constants(text: str | None, where: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def theory(panel: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What the regret is below: t rho* for any learner and, where RAVI-UCB has the paper's constants, its bounds.
 
     The bound at t is that of a learner that is told T = t; of the one that was run it is a bound at T alone.
@@ -246,12 +246,12 @@ def theory(panel: Panel) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     H, A = 1 / (1 - first["discount"]), first["actions"]
     for entry in panel.entries:
         if entry.learner == "ravi-ucb" and panel.column != "tuned":
-            told = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
-            found["tabular bound"] = times, np.array(told)
+            bounds = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
+            found["tabular bound"] = times, np.array(bounds)
         elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
             B, d = validation.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
-            told = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
-            found["mixture bound"] = times, np.array(told)
+            bounds = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
+            found["mixture bound"] = times, np.array(bounds)
     return found
 
 

@@ -41,7 +41,7 @@ def _bonus(run: Run, held: Mapping[str, Any], mdp: MDP | None, seed: int) -> np.
     if run.learner == "ravi-ucb":
         return np.asarray(run.settings["beta"] / np.sqrt(held["data.visits"][seed].astype(float)))
     if run.learner == "ravi-ucb/mixture" and mdp is not None and mdp.features is not None:
-        from ravi.learners.mixture.ellipsoid import embedding_of
+        from ravi.estimators.ridge import embedding_of
 
         phi = embedding_of(mdp.successors, mdp.features)(held["V"][seed][None])[0]  # (X, A, d)
         return np.asarray(run.settings["beta"] * np.linalg.norm(phi @ held["data.root"][seed], axis=-1))

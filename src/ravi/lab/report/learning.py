@@ -107,14 +107,14 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
     return Watched(**kept, eta=learner.parts.eta, horizon=mdp.horizon, learner=learner.name, mdp=mdp.name)
 
 
-def policy_steps(seen: Watched, *, title: str = "") -> Drawn:
+def policy_steps(record: Watched, *, title: str = "") -> Drawn:
     """How far the policy moves from epoch to epoch: relative entropies, and the effective step beside eta H."""
-    k = _edges(seen.epochs)
-    most = seen.eta * seen.horizon
+    k = _edges(record.epochs)
+    most = record.eta * record.horizon
     shown = {
-        "mean over states": _means(seen.entropy, k),
-        "largest of a state": _means(seen.largest, k),
-        "effective step": _means(seen.step, k),
+        "mean over states": _means(record.entropy, k),
+        "largest of a state": _means(record.largest, k),
+        "effective step": _means(record.step, k),
     }
     figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
     with styled():
@@ -125,24 +125,24 @@ def policy_steps(seen: Watched, *, title: str = "") -> Drawn:
         left.set(xlabel="epoch k", ylabel="KL(πₖ ‖ πₖ₋₁) (nats)", title=title)
         _band(right, k, shown["effective step"], "effective step sₖ", 2)
         right.axhline(most, color=GREY, linestyle="--", linewidth=1, label="ηH: never above")
-        right.set(xlabel="epoch k", ylabel="step (nats)", title=f"η = {seen.eta:.3g}, H = {seen.horizon:g}")
+        right.set(xlabel="epoch k", ylabel="step (nats)", title=f"η = {record.eta:.3g}, H = {record.horizon:g}")
         for ax in (left, right):
             ax.set(xscale="log", yscale="log")
             ax.margins(x=0)
         legend_below(figure, axes)
-    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "eta": seen.eta, "ceiling": most**2 / 8})
+    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "eta": record.eta, "ceiling": most**2 / 8})
 
 
-def validity(seen: Watched, *, title: str = "") -> Drawn:
+def validity(record: Watched, *, title: str = "") -> Drawn:
     """Bonus and true error from epoch to epoch, and the least margin of any pair: below zero the bonus is invalid.
 
     Of the epochs that one point stands for, the means are averaged and the least margin is the least. "Invalid" counts
     the epochs of all seeds.
     """
-    k = _edges(seen.epochs)
-    shown = {"bonus": _means(seen.bonus, k), "true error": _means(seen.error, k)}
-    least = np.minimum.reduceat(seen.margin, k[:-1] - 1, axis=1)  # (n, points)
-    invalid = float((seen.margin < 0).mean())
+    k = _edges(record.epochs)
+    shown = {"bonus": _means(record.bonus, k), "true error": _means(record.error, k)}
+    least = np.minimum.reduceat(record.margin, k[:-1] - 1, axis=1)  # (n, points)
+    invalid = float((record.margin < 0).mean())
     figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
     with styled():
         left, right = axes[0]

@@ -69,15 +69,15 @@ def ellipsoids(learner: Learner | str, mdp: MDP | str, steps: int, times: Iterab
     asked = sorted(set(times))
     if not asked or asked[0] < 1 or asked[-1] > steps:
         raise InputError(f"times must be among 1, ..., {steps}, not {asked}")
-    made: Run | None = None
+    part: Run | None = None
     found: list[Ellipsoid] = []
     for time in asked:
-        if made is None:
-            made = run(learner, mdp, steps, [0], pause=time, measured=False, keep_epochs=False, progress=False)
-        elif made.plays[0] < time:
-            made = resume(made, learner, mdp, pause=time)
-        if not found or made.plays[0] > found[-1].time:
-            found.append(ellipsoid_of(made))
+        if part is None:
+            part = run(learner, mdp, steps, [0], pause=time, measured=False, keep_epochs=False, progress=False)
+        elif part.plays[0] < time:
+            part = resume(part, learner, mdp, pause=time)
+        if not found or part.plays[0] > found[-1].time:
+            found.append(ellipsoid_of(part))
     return found
 
 
@@ -98,8 +98,8 @@ def parameter_figure(
     with canvas(SINGLE, 0.85 * SINGLE) as (figure, ax):
         for place, one in enumerate(found):
             colour, dash, marker = look(place)
-            said = "" if theta is None or one.holds(theta) else ", θ outside"
-            ax.plot(*shadows[one.time].T, color=colour, linestyle=dash, label=f"t = {one.time:,}{said}")
+            remark = "" if theta is None or one.holds(theta) else ", θ outside"
+            ax.plot(*shadows[one.time].T, color=colour, linestyle=dash, label=f"t = {one.time:,}{remark}")
             ax.plot(one.centre[i], one.centre[j], marker=marker, color=colour, linestyle="none",
                     markeredgecolor="white", markeredgewidth=0.3)  # fmt: skip
         if theta is not None:

@@ -34,7 +34,7 @@ GREEK = {
 }  # fmt: skip
 
 
-class Shown(NamedTuple):
+class Cell(NamedTuple):
     """A cell: what is read first, what stands smaller behind it, and whether it is "best", or one of its "tie"s."""
 
     text: str
@@ -42,14 +42,14 @@ class Shown(NamedTuple):
     mark: str = ""
 
 
-class Panel(NamedTuple):
+class Block(NamedTuple):
     """Rows under one head."""
 
     title: str
     names: int  # how many columns name the row; the others are numbers
     groups: tuple[tuple[str, int], ...]  # over the head: a text and how many columns it spans; () for none
     head: tuple[str, ...]
-    rows: tuple[tuple[Shown, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +58,7 @@ class Table:
 
     caption: str
     note: str
-    panels: tuple[Panel, ...]
+    panels: tuple[Block, ...]
     records: tuple[dict[str, Any], ...]
 
     def text(self, width: int = ENDLESS) -> str:
@@ -144,8 +144,8 @@ def escaped(text: str) -> str:
 
     Letters stay: those that are neither Latin nor Greek need xelatex or lualatex, with a font that has them.
     """
-    made = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
-    return re.sub(r"-(?=-)", "-{}", made)  # no ligature of two hyphens
+    latex = "".join(_escape(one) for one in " ".join(text.split(" ")).replace("\n", " "))
+    return re.sub(r"-(?=-)", "-{}", latex)  # no ligature of two hyphens
 
 
 def _escape(one: str) -> str:
@@ -176,7 +176,7 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _tabular(panel: Panel) -> list[str]:
+def _tabular(panel: Block) -> list[str]:
     layout = "l" * panel.names + "r" * (len(panel.head) - panel.names)
     lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
     if panel.groups:
@@ -198,7 +198,7 @@ def _number(text: str) -> str:
     return re.sub(r"(?<![\w-])-(?=\d)", "$-$", escaped(text))
 
 
-def _marked(cell: Shown, best: str, tie: str, language: Any) -> str:
+def _marked(cell: Cell, best: str, tie: str, language: Any) -> str:
     form = {"best": best, "tie": tie}.get(cell.mark, "{}")
     text = form.format(language(cell.text))
     if not cell.rest:
@@ -207,12 +207,12 @@ def _marked(cell: Shown, best: str, tie: str, language: Any) -> str:
     return rf"{text} {{\footnotesize {rest}}}" if language is _number else f"{text} {rest}"
 
 
-def _plain(cell: Shown) -> str:
+def _plain(cell: Cell) -> str:
     mark = {"best": "*", "tie": "\N{DAGGER}"}.get(cell.mark, "")
     return f"{cell.text}{mark} {cell.rest}".strip()
 
 
-def _merged(panel: Panel) -> list[str]:
+def _merged(panel: Block) -> list[str]:
     """The head in one line: what stands above, and the column."""
     over = [text for text, wide in panel.groups for _ in range(wide)]
     return [f"{above}, {name}" if above else name for above, name in zip(over, panel.head, strict=True)]

@@ -35,11 +35,11 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") ->
     every, least = looks(found), found[order[0]].estimate
     with canvas(SINGLE, 0.55 + 0.19 * len(order)) as (figure, ax):
         for row, name in enumerate(order):
-            one, seen = found[name], every[name]
+            one, style = found[name], every[name]
             if one.estimate > 0:
                 low, high = (max(end, one.estimate / 10) if np.isfinite(end) else one.estimate for end in one[1:3])
-                ax.plot([low, high], [row, row], color=seen.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
-                ax.plot(one.estimate, row, color=seen.colour, marker=seen.marker, markersize=5, zorder=3)
+                ax.plot([low, high], [row, row], color=style.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
+                ax.plot(one.estimate, row, color=style.colour, marker=style.marker, markersize=5, zorder=3)
             times = f"  ×{_times(one.estimate / least)}" if row and least > 0 else ""
             ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
                         fontsize=7, annotation_clip=False)  # fmt: skip

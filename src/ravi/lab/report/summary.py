@@ -130,11 +130,11 @@ def _ranked(rows: Sequence[Row], statistic: str, level: float) -> list[Row]:
             places[row.line.label] = 1 + len(places)
         else:
             places[row.line.label] = places[first.line.label]
-    made = []
+    ranked = []
     for row in rows:
         rank, behind = ranks.get(row.line.label, ("", None))
-        made.append(row._replace(rank=rank, behind=behind, place=places.get(row.line.label, 0)))
-    return made
+        ranked.append(row._replace(rank=rank, behind=behind, place=places.get(row.line.label, 0)))
+    return ranked
 
 
 def more(row: Row, other: Row) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ravi.display.printable import titled
 from ravi.lab.report.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
-from ravi.lab.report.rendering import BEST, TIE, Panel, Shown, Table
+from ravi.lab.report.rendering import BEST, TIE, Block, Cell, Table
 from ravi.lab.report.summary import Row, summary
 from ravi.validation import InputError, one_of, probability
 
@@ -80,32 +80,32 @@ def _record(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _panels(rows: Sequence[Row], title: str, most: int) -> list[Panel]:
+def _panels(rows: Sequence[Row], title: str, most: int) -> list[Block]:
     """Learners down, MDPs (and T) x columns across, as many as fit side by side."""
     by = {(row.line.mdp, row.line.steps, row.line.label, row.line.column): row for row in rows}
     places = list(dict.fromkeys((mdp, T) for mdp, T, *_ in by))
     labels, columns = (list(dict.fromkeys(names)) for names in zip(*((key[2], key[3]) for key in by), strict=True))
     several = len({T for _, T in places}) > 1
     fit = max(1, WIDE // len(columns))
-    made = []
+    blocks = []
     for first in range(0, len(places), fit):
         here = places[first : first + fit]
         over = [f"{titled(mdp)}, T = {T:,}" if several else titled(mdp) for mdp, T in here]
         cells = tuple(
-            (Shown(label), *(_shown(by[(*place, label, column)], most) for place in here for column in columns))
+            (Cell(label), *(_shown(by[(*place, label, column)], most) for place in here for column in columns))
             for label in labels
         )
         if columns == ["given"]:
-            made.append(Panel(title, 1, (), ("learner", *over), cells))
+            blocks.append(Block(title, 1, (), ("learner", *over), cells))
         else:
             groups = (("", 1), *((name, len(columns)) for name in over))
-            made.append(Panel(title, 1, groups, ("learner", *columns * len(here)), cells))
-    return made
+            blocks.append(Block(title, 1, groups, ("learner", *columns * len(here)), cells))
+    return blocks
 
 
-def _shown(row: Row, most: int) -> Shown:
+def _shown(row: Row, most: int) -> Cell:
     if row.mean is None:
-        return Shown(row.why)
+        return Cell(row.why)
     estimate, low, high, _ = row.mean
     text, rest = estimate_and_interval(estimate, low, high, most)
     if rest:
@@ -113,7 +113,7 @@ def _shown(row: Row, most: int) -> Shown:
     elif not math.isfinite(high):
         rest = "(one seed)" if len(row.line.seeds) == 1 else "(no interval)"
     rest = f"{rest} ({row.why})".strip() if row.why else rest
-    return Shown(text, rest, row.rank if row.rank in ("best", "tie") else "")
+    return Cell(text, rest, row.rank if row.rank in ("best", "tie") else "")
 
 
 def _note(rows: Sequence[Row], statistic: str, level: float) -> str:
@@ -169,7 +169,7 @@ def comparison_table(
     for mdp in found.mdps:
         for one, other in pairs:
             record: dict[str, Any] = {"mdp": mdp, "first": one, "second": other, "statistic": statistic, "pairs": 0}
-            cells = (Shown("no seed in common"), Shown("-"))
+            cells = (Cell("no seed in common"), Cell("-"))
             try:
                 held = compare(found, one, other, mdp, statistic=statistic, level=level)
             except InputError:  # nothing is paired
@@ -178,16 +178,16 @@ def comparison_table(
                 wins = improvement(found, one, other, mdps=[mdp], level=level)
                 text, rest = estimate_and_interval(*held.difference[:3], DECIMALS["regret"])
                 rest = "(one seed)" if held.pairs == 1 else rest
-                cells = (Shown(text, rest, "best" if held.difference.low > 0 else ""), _probability(wins))
+                cells = (Cell(text, rest, "best" if held.difference.low > 0 else ""), _probability(wins))
                 record |= held.difference._asdict() | {"pairs": held.pairs} | _wins(wins)
-            rows.append((Shown(mdp), Shown(one), Shown(other), *cells, Shown(str(record["pairs"]))))
+            rows.append((Cell(mdp), Cell(one), Cell(other), *cells, Cell(str(record["pairs"]))))
             records.append(record)
     for one, other in pairs if len(found.mdps) > 1 else ():
         common = [row["mdp"] for row in records if (row["first"], row["second"]) == (one, other) and row["pairs"]]
         if common:
             wins = improvement(found, one, other, mdps=common, level=level)
             name = f"{len(common)} of {len(found.mdps)} MDPs"
-            rows.append((Shown(name), Shown(one), Shown(other), Shown("-"), _probability(wins), Shown("-")))
+            rows.append((Cell(name), Cell(one), Cell(other), Cell("-"), _probability(wins), Cell("-")))
             records.append({"mdp": name, "first": one, "second": other} | _wins(wins))
     note = (
         "Difference: the regret of the second minus that of the first, paired by seed (all learners see the same "
@@ -196,11 +196,11 @@ def comparison_table(
         "regret than a run of the second; over several MDPs, the mean."
     )
     head = ("MDP", "first", "second", "difference", "P(first wins)", "pairs")
-    return Table("Differences in regret, paired by seed.", note, (Panel("", 3, (), head, tuple(rows)),), tuple(records))
+    return Table("Differences in regret, paired by seed.", note, (Block("", 3, (), head, tuple(rows)),), tuple(records))
 
 
-def _probability(wins: Interval) -> Shown:
-    return Shown(*estimate_and_interval(*wins[:3], SHARE))
+def _probability(wins: Interval) -> Cell:
+    return Cell(*estimate_and_interval(*wins[:3], SHARE))
 
 
 def _wins(wins: Interval) -> dict[str, float]:

@@ -195,12 +195,12 @@ def watch(
 
                 _follow(view, every, stopped, draw)
         else:
-            said = [""]
+            last = [""]
 
             def tell() -> None:
                 line = headline(view)
-                if line.split(";")[0] != said[0]:
-                    said[0] = line.split(";")[0]
+                if line.split(";")[0] != last[0]:
+                    last[0] = line.split(";")[0]
                     print(line)
                     sys.stdout.flush()
 
@@ -321,8 +321,8 @@ def fitting(view: View, most: int) -> Sequence[Row]:
 
 def _launches(view: View, found: Results) -> list[str]:
     if not view.alive:
-        said = "no launch is alive" + ("" if view.finished else ": the command that began this goes on with it")
-        return [f"{said} ({len(found.manifests)} before)" if found.manifests else said]
+        sentence = "no launch is alive" + ("" if view.finished else ": the command that began this goes on with it")
+        return [f"{sentence} ({len(found.manifests)} before)" if found.manifests else sentence]
     lines = []
     stored = found.runs["launch"].to_pylist()
     for name in view.alive:

@@ -37,7 +37,7 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.planning.certificates import EPS
-from ravi.planning.chains import eliminated_occupancy, policy_chain
+from ravi.planning.chains import eliminated_occupancy
 
 FLOW = 1e-11  # largest residual of the flow, in L1, of a step that counts as made
 PRECISION = 1e-8  # eta times the last Newton step: after it, by quadratic convergence, rounding is left
@@ -84,7 +84,7 @@ def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def
     """All of eta, in as few parts as Newton's method can do; the residual of the flow, inf where some was left out."""
     X, A = policy.shape
     gamma = model.discount
-    nu = eliminated_occupancy(policy_chain(model, policy), gamma, (1.0 - gamma) * model.initial)
+    nu = eliminated_occupancy(model, policy, (1.0 - gamma) * model.initial)
     log_mu = np.empty((X, A))
     for x in range(X):
         for a in range(A):

@@ -74,22 +74,6 @@ def rounds(H: float, T: int) -> int:
     return max(1, math.ceil(H * math.log(T * H)))
 
 
-def embedding(problem: Problem) -> Callable[[Array], Array]:
-    """V (n, X) -> phi_V (n, X, A, d)."""
-    return embedding_of(problem.successors, problem.features)
-
-
-def embedding_of(successors: Array, features: Any) -> Callable[[Array], Array]:
-    """The same for features psi (X, A, B, d) of one's own."""
-    start, successor, value = nonzeros(successors, features)
-    X, A, _, d = features.shape
-
-    def embed(V: Array) -> Array:
-        return _all(start, successor, value, V).reshape(-1, X, A, d)
-
-    return embed
-
-
 def on_simplex(common: tuple[Any, ...], B: Ball, V: Array, active: Array, span: float, tol: float) -> Planned:
     """The fixed point, from `V` (n, X), which is not changed."""
     n, (X, A) = len(V), common[0].shape
@@ -106,15 +90,6 @@ def on_flat(
     V, Q, period = V.copy(), np.zeros((n, X, A)), np.ones(n, np.int64)
     _on_flat(*common, flat.centre, flat.shape, flat.radius, V, Q, active, span, U, still, centred, period)
     return Planned(V, Q, period, flat.empty)
-
-
-@compiled
-def _all(start, successor, value, V):  # type: ignore[no-untyped-def]
-    n, rows = V.shape[0], start.shape[0] - 1
-    phi = np.empty((n, rows))
-    for i in range(n):
-        _embed(start, successor, value, V[i], 0.0, phi[i])
-    return phi
 
 
 @compiled

@@ -7,8 +7,9 @@ import numpy as np
 from ravi import validation
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
+from ravi.estimators.ridge import embedding_of
 from ravi.estimators.variance_weighted import Constants, Weighted, radii, weighted_walk
-from ravi.learners.mixture.ellipsoid import embedding, planner, rounds
+from ravi.learners.mixture.ellipsoid import planner, rounds
 from ravi.learners.options import Confidence, Regression, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
@@ -77,7 +78,7 @@ def uclk(problem: Problem, T: int, o: Regression, inner: str = "auto") -> Learne
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
     radius(problem, np.ones(1), delta, lam)  # refuses a problem without bounds
-    plan_with, embed = planner(problem, inner, T), embedding(problem)
+    plan_with, embed = planner(problem, inner, T), embedding_of(problem.successors, problem.features)
 
     def init(keys: Array) -> UclkState:
         n = len(keys)
@@ -126,9 +127,8 @@ class WeightedState(NamedTuple):
 
 @takes()
 def uclk_plus(
-    problem: Problem, T: int, o: Confidence, regularization: float | None = None, inner: str = "auto",
-    weighting: str = "variance",
-) -> Learner:  # fmt: skip
+    problem: Problem, T: int, o: Confidence, regularization: float | None = None, inner: str = "auto"
+) -> Learner:
     """UCLK+: UCLK with samples weighed by their variance.
 
     Paper: D. Zhou, Q. Gu, C. Szepesvari, "Nearly minimax optimal reinforcement learning for linear mixture Markov
@@ -152,8 +152,7 @@ def uclk_plus(
     `ravi.estimators.variance_weighted`.
 
     Constants: the paper's, with delta = 1/T and lambda = 1 / B_theta^2; B_phi enters where the paper has ||phi_V|| <=
-    H. `scale` multiplies beta_hat, beta_check and beta_tilde. `weighting=unit` has sigma = 1 and no second regression:
-    UCLK's estimator.
+    H. `scale` multiplies beta_hat, beta_check and beta_tilde.
     Guarantee: regret O~(d H^1.5 sqrt(T)) along the trajectory, for plans over kernels, once T is large.
     Composition: variance-weighted regression on values x ellipsoid and kernels x extended value iteration x doubling
     determinants.
@@ -163,26 +162,25 @@ def uclk_plus(
 
     UCLK+ with its published radii; `scale` multiplies them, `regularization` is lambda.
     """
-    H = problem.horizon
     return variance_weighted(
-        problem, T, o, regularization, inner, weighting, name="uclk+", R=H, span=np.inf, centred=False
+        problem, T, o, regularization, inner, name="uclk+", R=problem.horizon, span=np.inf, centred=False
     )
 
 
 def variance_weighted(
-    problem: Problem, T: int, o: Confidence, regularization: float | None, inner: str, weighting: str, *, name: str,
-    R: float, span: float, centred: bool,
+    problem: Problem, T: int, o: Confidence, regularization: float | None, inner: str, *, name: str, R: float,
+    span: float, centred: bool,
 ) -> Learner:  # fmt: skip
     """What UCLK+ and UCLK-C share: targets W = V, or V - min V where `centred`, in [0, R]; V cut to min V + `span`."""
     scale, delta = o
-    validation.one_of(weighting, ("variance", "unit"), "weighting")
     inner = chosen(inner, problem)
     X, A, d, H = problem.states, problem.actions, problem.dimension, problem.horizon
     B = validation.positive(problem.parameter_bound, "parameter_bound")
     B_phi = validation.positive(problem.feature_bound, "feature_bound")
     lam = validation.positive(1 / B**2 if regularization is None else regularization, "regularization")
     constants = Constants(R, d, lam, B, B_phi, delta, scale)
-    plan_with, embed = planner(problem, inner, T, span=span, centred=centred), embedding(problem)
+    plan_with = planner(problem, inner, T, span=span, centred=centred)
+    embed = embedding_of(problem.successors, problem.features)
 
     def targets(V: Array) -> Array:
         return V - V.min(-1, keepdims=True) if centred else V.copy()
@@ -207,10 +205,10 @@ def variance_weighted(
         return s._replace(plays=s.plays + path.length)
 
     def weighted(s: WeightedState) -> Weighted:
-        return Weighted(s.first, s.second, s.phi, s.phi_second, s.W, constants, weighting == "variance")
+        return Weighted(s.first, s.second, s.phi, s.phi_second, s.W, constants)
 
     settings: dict[str, Any] = {
-        "scale": scale, "delta": delta, "regularization": lam, "inner": inner, "weighting": weighting, "range": R,
+        "scale": scale, "delta": delta, "regularization": lam, "inner": inner, "range": R,
     }  # fmt: skip
     if inner != SIMPLEX:
         settings["rounds"] = rounds(H, T)
@@ -253,4 +251,4 @@ def uclk_c(
     UCLK-C with published radii; `scale` multiplies them, `span` is c >= sp(V*), `regularization` is lambda.
     """
     c = validation.positive(problem.horizon if span is None else span, "span")
-    return variance_weighted(problem, T, o, regularization, inner, "variance", name="uclk-c", R=c, span=c, centred=True)
+    return variance_weighted(problem, T, o, regularization, inner, name="uclk-c", R=c, span=c, centred=True)

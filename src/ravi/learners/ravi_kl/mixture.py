@@ -32,8 +32,8 @@ from ravi import validation
 from ravi.core import Array, Learner, Path, Problem, Sets
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
-from ravi.estimators.ridge import nonzeros
-from ravi.learners.mixture.ellipsoid import embedding_of, on_simplex
+from ravi.estimators.ridge import embedding_of, nonzeros
+from ravi.learners.mixture.ellipsoid import on_simplex
 from ravi.learners.options import takes
 from ravi.learners.posterior.mixture import sampled
 from ravi.learners.ravi_kl.ravi_kl import Options

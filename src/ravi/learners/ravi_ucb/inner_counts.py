@@ -115,7 +115,7 @@ def _centred(V, U, constants):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _optimistic(r, factor, PU, centred, discount, gamma, H):  # type: ignore[no-untyped-def]
+def optimistic_Q(r, factor, PU, centred, discount, gamma, H):  # type: ignore[no-untyped-def]
     """Q of a pair, from the estimate of P U."""
     middle, half, low, high, widest = centred
     PV, CB = min(max(middle + PU, low), high), min(half * factor, widest)
@@ -147,7 +147,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
             for j in range(successors.shape[1]):
                 PU += row[j] * U[np.uint32(to[j])]
             PU /= visits[p]
-        Q[p] = _optimistic(learned[p] if untold else r[p], factors[p], PU, centred, discount, gamma, H)
+        Q[p] = optimistic_Q(learned[p] if untold else r[p], factors[p], PU, centred, discount, gamma, H)
     sync()
 
 
@@ -232,7 +232,7 @@ def _backed_up_in_columns(own, i):  # type: ignore[no-untyped-def]
     U, top, rows, most, W = room.U[k], room.top[k], room.sizes[k, 0], room.sizes[k, 1], room.V.shape[1]
     centred = _centred(room.V[k, : U.shape[0]], U, own.constants)
     for c in each(U.shape[0]):
-        top[c] = _optimistic(room.r[k, c], room.factors[k, c], 0.0, centred, discount, gamma, H) if c >= rows else 0.0
+        top[c] = optimistic_Q(room.r[k, c], room.factors[k, c], 0.0, centred, discount, gamma, H) if c >= rows else 0.0
     for b in range(0, room.Q.shape[1], W):
         Q, visits = room.Q[k, b : b + rows], room.visits[k, b : b + rows]
         r, factors = room.r[k, b : b + rows], room.factors[k, b : b + rows]
@@ -241,7 +241,7 @@ def _backed_up_in_columns(own, i):  # type: ignore[no-untyped-def]
             for c in each(rows):
                 Q[c] = (Q[c] if j > 0 else 0.0) + moves[c] * U[np.uint32(to[c])]
         for c in each(rows):
-            Q[c] = _optimistic(r[c], factors[c], Q[c] / visits[c], centred, discount, gamma, H)
+            Q[c] = optimistic_Q(r[c], factors[c], Q[c] / visits[c], centred, discount, gamma, H)
         for c in each(rows):
             top[c] = max(top[c], Q[c])
 

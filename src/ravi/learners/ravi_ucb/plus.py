@@ -26,7 +26,7 @@ and one of them, drawn uniformly before, is played: pi_m, whose V_m goes with th
     clip       P_hat V is cut to [min V, max V], and CB to sp(V).
     radius     mixture: the determinant at hand in place of its bound. (The noise is H/2, or 1, with or without.)
     weights    mixture: of samples by the span of V_m, or by UCLK+'s bound on the variance of V_m(y_t)
-               (`ravi.estimators.variance`). Its published radii are so large that policies hardly move: on
+               (`ravi.estimators.variance_weighted`). Its published radii are so large that policies hardly move: on
                riverswim/mixture/6, gamma .97, M = 10, T = 10^4, regret 5,390 where weights by the span have 54.
 
 Where Q is fresh, the sum of Lemma 4.3 begins with Q_1 = Pi_H[r + CB + gamma P_hat V_0] in place of E V_0. With V_0 = 0
@@ -50,8 +50,7 @@ from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Sta
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
-from ravi.estimators.variance import of_variances, variance_weighted
-from ravi.estimators.variance_weighted import Constants, radii
+from ravi.estimators.variance_weighted import Constants, of_variances, radii, variance_weighted
 from ravi.learners.options import PICKS, Options, record, takes
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Counted, Work

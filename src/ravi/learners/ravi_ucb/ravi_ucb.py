@@ -35,8 +35,7 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, sync
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
-from ravi.estimators.counts import counts
-from ravi.estimators.known import known
+from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
 from ravi.learners.ravi_ucb.inner import Counted, Work

@@ -35,8 +35,7 @@ from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
 from ravi.core import Array, Learner, Problem, Seedwise, Told
-from ravi.estimators.counts import Counts, tallies
-from ravi.estimators.reset_counts import all_states, reset_tallies
+from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth

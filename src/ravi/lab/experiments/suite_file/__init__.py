@@ -1,1 +1,1 @@
-"""What a suite says, and whether it is valid."""
+"""The file of a suite: its types, its reader, its checks."""

@@ -1,4 +1,4 @@
-"""Can everything that a suite names be built? Every world, and every learner for every world and T; without a run."""
+"""The builder of a suite: every world, and every learner for every world and T, is built once, without a run."""
 
 import os
 import re
@@ -8,10 +8,9 @@ from pathlib import Path
 from ravi import ids, validation
 from ravi.ids import allow_imports, check_origin, foreign_name
 from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.suite_file.mistakes import Mistakes, said
+from ravi.lab.experiments.suite_file.mistakes import Mistakes, Place, first_line
 from ravi.lab.experiments.suite_file.reading import Places, is_id
 from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
-from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.mdps import MDPS
 from ravi.runtime.result import RESULTS
 from ravi.runtime.world import Tabular, World, world_named
@@ -19,10 +18,10 @@ from ravi.validation import InputError, require_memory, table_size
 
 
 class Builder:
-    """Can everything be built? Each MDP once, and each learner once for every MDP and T."""
+    """Builds each MDP once, and each learner once for every MDP and T; what cannot be built is a mistake."""
 
-    def __init__(self, told: Mistakes, base: Path) -> None:
-        self.told, self.base = told, base
+    def __init__(self, mistakes: Mistakes, base: Path) -> None:
+        self.mistakes, self.base = mistakes, base
         self._worlds: dict[str, World | str] = {}  # or what is wrong
         self._size = 0  # bytes of the worlds
         self._learners: dict[tuple[str, str, int], str] = {}
@@ -33,31 +32,31 @@ class Builder:
             worlds = self._mdps(section, place, suite.folder)
             for text, world in worlds.items():
                 for key, wrong in _beyond(world, section, suite.device):
-                    self.told.add(place.shared.get(key, (key,)), f"{wrong}, and {text} is no MDP ({world.kind})")
+                    self.mistakes.add(place.shared.get(key, (key,)), f"{wrong}, and {text} is no MDP ({world.kind})")
             same: dict[str, str] = {}  # canonical id -> label
-            seen: set[tuple[Place, str]] = set()
+            known: set[tuple[Place, str]] = set()
             for label, text in section.learners.items():
                 for wrong in self._wrong(text, label, section, worlds, same, suite.folder):
-                    self._once(seen, place.learners[label], text, wrong)
+                    self._once(known, place.learners[label], text, wrong)
 
-    def _once(self, seen: set[tuple[Place, str]], where: Place, text: str, wrong: str) -> None:
-        if (where, wrong.replace(text, "")) not in seen:
-            seen.add((where, wrong.replace(text, "")))
-            self.told.add(where, wrong)
+    def _once(self, known: set[tuple[Place, str]], where: Place, text: str, wrong: str) -> None:
+        if (where, wrong.replace(text, "")) not in known:
+            known.add((where, wrong.replace(text, "")))
+            self.mistakes.add(where, wrong)
 
     def _mdps(self, section: Section, place: Places, folder: str) -> dict[str, World]:
         worlds: dict[str, World] = {}
         digests: dict[str, str] = {}
-        seen: set[tuple[Place, str]] = set()  # a grid repeats what is wrong with its id
+        known: set[tuple[Place, str]] = set()  # a grid repeats what is wrong with its id
         for text in section.mdps:
-            made = self._mdp(text, folder)
-            if isinstance(made, str):
-                self._once(seen, place.mdps[text], text, made)
+            world = self._mdp(text, folder)
+            if isinstance(world, str):
+                self._once(known, place.mdps[text], text, world)
                 continue
-            worlds[text] = made
-            digest = digest_of(text, made)
+            worlds[text] = world
+            digest = digest_of(text, world)
             if digest in digests:
-                self.told.add(place.mdps[text], f"{text} is the same MDP as {digests[digest]}")
+                self.mistakes.add(place.mdps[text], f"{text} is the same MDP as {digests[digest]}")
             digests[digest] = text
         return worlds
 
@@ -72,10 +71,10 @@ class Builder:
                 inner = text.removeprefix(ids.LARGE)
                 if inner != text and (ids.is_file(inner) or ids.code_in(inner) is not None):
                     raise InputError(f"{text}: in a suite, {ids.LARGE} stands before an id of ravi's own")
-                made = self._worlds[text] = world_named(text)
-                self._size += table_size(made.mdp) if isinstance(made, Tabular) else 0
+                world = self._worlds[text] = world_named(text)
+                self._size += table_size(world.mdp) if isinstance(world, Tabular) else 0
             except Exception as error:  # a builder of one's own may raise anything
-                self._worlds[text] = said(error)
+                self._worlds[text] = first_line(error)
             require_memory(self._size, f"{len(self._worlds):,} MDPs of the suite", "their number or their sizes")
         return self._worlds[text]
 
@@ -86,7 +85,7 @@ class Builder:
             _from_here(text, folder)
             name, given = ids.canonical(text), ids.given_options(text)
         except Exception as error:
-            yield said(error)
+            yield first_line(error)
             return
         if name in same:
             yield f"{text} is the same learner as {same[name]!r}"
@@ -112,7 +111,7 @@ class Builder:
                 world.learner(text, T)
                 self._learners[name, mdp, T] = ""
             except Exception as error:
-                self._learners[name, mdp, T] = said(error)
+                self._learners[name, mdp, T] = first_line(error)
         return self._learners[name, mdp, T]
 
 

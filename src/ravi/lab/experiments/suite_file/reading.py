@@ -1,9 +1,8 @@
-"""Is this a suite? From what TOML gives, or Python, to the types of a suite."""
+"""The reader of a suite: from what TOML gives, or Python, to the types of a suite, with every mistake noted."""
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from ravi import validation
 from ravi.ids import WORLDS, file_in, foreign_name
 from ravi.lab.experiments.schedule.settings import CURVES
-from ravi.lab.experiments.suite_file.mistakes import Mistakes
+from ravi.lab.experiments.suite_file.mistakes import Mistakes, Place
 from ravi.lab.experiments.suite_file.specification import (
     COLUMNS,
     FIRST_TUNING_SEED,
@@ -22,16 +21,14 @@ from ravi.lab.experiments.suite_file.specification import (
     Suite,
     Tuning,
 )
-from ravi.lab.experiments.suite_file.toml_lines import Path as Place
 from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError, require_memory
 
 T = TypeVar("T")
+Fields: TypeAlias = Mapping[str, Callable[[Place, Any], Any]]  # how the value of a key is read
 Options: TypeAlias = tuple[tuple[str, str, bool], ...]  # key, value, and whether there are several values
 
 SHARED = ("steps", "seeds", "points", "record", "columns")  # keys of a section that the top may give for all
-SUITE = ("name", "title", "folder", "device", "tuning", "sections", *SHARED)
-SECTION = ("name", "remark", "mdps", "learners", "options", *SHARED)
 RUN = 200  # bytes that a driver, or who reads the results, has for every run
 
 
@@ -44,250 +41,195 @@ class Places(NamedTuple):
 
 
 class Reader:
-    """From what TOML gives to a suite. What is wrong is noted and left out, so that all of it is found."""
+    """From what TOML gives to a suite. A mistake is noted and left out, so that all of them are found."""
 
-    def __init__(self, told: Mistakes, base: Path) -> None:
-        self.told, self.base = told, base
+    def __init__(self, mistakes: Mistakes, base: Path) -> None:
+        self.mistakes, self.base = mistakes, base
         self.places: list[Places] = []
-
-    def suite(self, data: Mapping[str, Any], name: str, seeds: Any) -> Suite:
-        self._known((), data, SUITE)
-        tuning = self._tuning(data.get("tuning", {}))
-        defaults = self._shared((), data)
-        if seeds is not None:
-            wanted, seeds = seeds, ()
-            with self.told.at(("seeds",)):
-                seeds = tuple(validation.seeds(wanted, "seeds"))
-        given = self._list((), data, "sections")
-        sections: list[Section] = []
-        names: set[str] = set()
-        entries = runs = 0
-        for i, one in enumerate(given):
-            section = self._section(("sections", i), one, defaults, seeds, tuning)
-            if section is None:
-                continue
-            if section.name in names:
-                self.told.add(("sections", i, "name"), f"there are two sections {section.name!r}")
-            sections.append(section)
-            names.add(section.name)
-            entries, runs = entries + section.entries, runs + _runs(section, tuning)
-            self._plannable(("sections", i), entries, runs)
-        found, device = tuple(sections), "cpu"
-        with self.told.at(("device",)):
-            device = validation.one_of(data.get("device", "cpu"), DEVICES, "device")
-        own = any(foreign_name(one) for section in found for one in (*section.mdps, *section.learners.values()))
-        folder = self._text((), data, "folder", str(self.base) if self.told.file else "")
-        return Suite(
-            name=self._text((), data, "name", name), sections=found,
-            title=self._text((), data, "title", "", empty=True), tuning=tuning,
-            folder=os.path.abspath(self.base / folder) if own and folder else "", device=device,
-        )  # fmt: skip
-
-    def _section(
-        self, path: Place, data: Any, defaults: Mapping[str, Any], seeds: Any, tuning: Tuning
-    ) -> Section | None:
-        if not self._table(path, data):
-            return None
-        self._known(path, data, SECTION)
-        shared = {**defaults, **self._shared(path, data)} | ({"seeds": seeds} if seeds is not None else {})
-        for key in ("steps", "seeds"):
-            if key not in shared:
-                self.told.add(path, f"{key} missing: give them here, or for all sections at the top")
-        if "name" not in data:
-            self.told.add(path, "name missing")
-        mdps: dict[str, Place] = {}
-        for i, one in enumerate(self._list(path, data, "mdps")):
-            if not self._few((*path, "mdps", i), len(mdps)):
-                break
-            for text in self._mdp((*path, "mdps", i), one):
-                if text in mdps:
-                    self.told.add((*path, "mdps", i), f"{text} stands in the list twice")
-                mdps[text] = (*path, "mdps", i)
-        options = self._grid((*path, "options"), data.get("options", {}))
-        learners: dict[str, str] = {}
-        labels: dict[str, Place] = {}
-        for i, one in enumerate(self._list(path, data, "learners")):
-            if not self._few((*path, "learners", i), len(learners)):
-                break
-            for label, text in self._learner((*path, "learners", i), one, options):
-                if label in learners:
-                    self.told.add((*path, "learners", i), f"there are two learners with the label {label!r}")
-                learners[label], labels[label] = text, (*path, "learners", i)
-        said: dict[str, Place] = {key: (*path, key) if key in data else (key,) for key in SHARED}
-        self.places.append(Places(said, mdps, labels))
-        chosen = tuple(shared.get("seeds", ()))
-        columns = tuple(shared.get("columns", ("given",)))
-        common = sorted(set(chosen) & set(tuning.seeds)) if "tuned" in columns else []
-        if common:
-            where = (*path, "seeds") if "seeds" in data and seeds is None else ("seeds",)
-            also = f" (and {len(common) - 1} more)" if len(common) > 1 else ""
-            self.told.add(
-                where, f"seed {common[0]}{also} is a tuning seed too; what was tuned on it must not report it"
-            )
-        return Section(
-            name=self._text(path, data, "name", ""), mdps=tuple(mdps), learners=learners, steps=shared.get("steps", ()),
-            seeds=chosen, columns=columns, points=shared.get("points", Section.points), record=shared.get("record", ()),
-            remark=self._text(path, data, "remark", "", empty=True),
-        )  # fmt: skip
-
-    def _shared(self, path: Place, data: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that a section may set itself, or take from the top level."""
-        read: dict[str, Callable[[Place, Any], Any]] = {
-            "steps": lambda p, v: self._each(p, v if _is_list(v) else [v], lambda one: validation.steps(one)),
+        self.shared: Fields = {
+            "steps": lambda p, v: self._values(p, v if is_list(v) else [v], validation.steps),
             "seeds": lambda p, v: tuple(validation.seeds(v)),
             "points": lambda p, v: validation.whole(v, "points", 1, 10**6),
-            "record": lambda p, v: self._each(p, v, lambda one: validation.one_of(one, CURVES, "record"), empty=True),
-            "columns": lambda p, v: self._each(p, v, lambda one: validation.one_of(one, COLUMNS, "a column")),
+            "record": lambda p, v: self._values(p, v, lambda one: validation.one_of(one, CURVES, "record"), empty=True),
+            "columns": lambda p, v: self._values(p, v, lambda one: validation.one_of(one, COLUMNS, "a column")),
         }
-        found = {}
-        for key in (key for key in read if key in data):
-            found[key] = () if key != "points" else Section.points  # where it is wrong
-            with self.told.at((*path, key)):
-                found[key] = read[key]((*path, key), data[key])
-        return found
 
-    def _tuning(self, data: Any) -> Tuning:
-        path: Place = ("tuning",)
-        if not self._table(path, data):
-            return Tuning()
-        self._known(path, data, [one.name for one in fields(Tuning)])
-        read: dict[str, Callable[[Any], Any]] = {
-            "budget": lambda v: validation.whole(v, "budget", 1, 10**6),
-            "seeds": _tuning_seeds,
-            "scale": lambda v: _range(v, "scale"),
-            "step_scale": lambda v: _range(v, "step_scale"),
-            "sampler": lambda v: validation.one_of(v, SAMPLERS, "sampler"),
+    def suite(self, data: Mapping[str, Any], name: str, seeds: Any) -> Suite:
+        fields: Fields = {
+            "name": _text,
+            "title": _any_text,
+            "folder": _text,
+            "device": lambda p, v: validation.one_of(v, DEVICES, "device"),
+            "tuning": lambda p, v: Tuning(**{k: one for k, one in self._table(p, v, TUNING).items() if one != ()}),
+            "sections": self._list,
+            **self.shared,
         }
-        found = {}
-        for key in (key for key in read if key in data):
-            with self.told.at((*path, key)):
-                found[key] = read[key](data[key])
-        return Tuning(**found)
+        top = self._table((), data, fields, required=("sections",))
+        tuning = top.get("tuning", Tuning())
+        if seeds is not None:
+            wanted, seeds = seeds, ()
+            with self.mistakes.at(("seeds",)):
+                seeds = tuple(validation.seeds(wanted, "seeds"))
+        sections: list[Section] = []
+        entries = runs = 0
+        for i, one in enumerate(top.get("sections", ())):
+            section = self._section(("sections", i), one, top, seeds, tuning)
+            if section is None:
+                continue
+            if section.name in {one.name for one in sections}:
+                self.mistakes.add(("sections", i, "name"), f"there are two sections {section.name!r}")
+            sections.append(section)
+            entries, runs = entries + section.entries, runs + _runs(section, tuning)
+            self._plannable(("sections", i), entries, runs)
+        own = any(foreign_name(one) for section in sections for one in (*section.mdps, *section.learners.values()))
+        folder = top.get("folder", str(self.base) if self.mistakes.file else "")
+        return Suite(
+            name=top.get("name", name), sections=tuple(sections), title=top.get("title", ""), tuning=tuning,
+            folder=os.path.abspath(self.base / folder) if own and folder else "", device=top.get("device", "cpu"),
+        )  # fmt: skip
+
+    def _section(self, path: Place, data: Any, top: Mapping[str, Any], seeds: Any, tuning: Tuning) -> Section | None:
+        fields: Fields = {
+            "name": _text, "remark": _any_text, "mdps": self._list, "learners": self._list, "options": self._grid,
+            **self.shared,
+        }  # fmt: skip
+        own = self._table(path, data, fields, required=("name", "mdps", "learners"))
+        if not isinstance(data, Mapping):
+            return None
+        shared = {key: found[key] for found in (top, own) for key in SHARED if key in found}
+        shared |= {"seeds": seeds} if seeds is not None else {}
+        for key in ("steps", "seeds"):
+            if key not in shared:
+                self.mistakes.add(path, f"{key} missing: give them here, or for all sections at the top")
+        mdps: dict[str, Place] = {}
+        for i, one in enumerate(own.get("mdps", ())):
+            where = (*path, "mdps", i)
+            if not self._few(where, len(mdps)):
+                break
+            for text in self._mdp(where, one):
+                if text in mdps:
+                    self.mistakes.add(where, f"{text} stands in the list twice")
+                mdps[text] = where
+        learners: dict[str, str] = {}
+        labels: dict[str, Place] = {}
+        for i, one in enumerate(own.get("learners", ())):
+            where = (*path, "learners", i)
+            if not self._few(where, len(learners)):
+                break
+            for label, text in self._learner(where, one, own.get("options", [()])):
+                if label in learners:
+                    self.mistakes.add(where, f"there are two learners with the label {label!r}")
+                learners[label], labels[label] = text, where
+        places: dict[str, Place] = {key: (*path, key) if key in data else (key,) for key in SHARED}
+        self.places.append(Places(places, mdps, labels))
+        columns = tuple(shared.get("columns", ("given",)))
+        common = sorted(set(shared.get("seeds", ())) & set(tuning.seeds)) if "tuned" in columns else []
+        if common:
+            also = f" (and {len(common) - 1} more)" if len(common) > 1 else ""
+            wrong = f"seed {common[0]}{also} is a tuning seed too; what was tuned on it must not report it"
+            self.mistakes.add(places["seeds"] if seeds is None else ("seeds",), wrong)
+        return Section(
+            name=own.get("name", ""), mdps=tuple(mdps), learners=learners, steps=shared.get("steps", ()),
+            seeds=shared.get("seeds", ()), columns=columns, points=shared.get("points", Section.points),
+            record=shared.get("record", ()), remark=own.get("remark", ""),
+        )  # fmt: skip
 
     def _mdp(self, path: Place, data: Any) -> list[str]:
         """The ids of an entry; a file's path is made absolute."""
-        text, _, grid = self._entry(path, data, ("id", "options"))
-        if not text:
-            return []
+        text, _, grid = self._entry(path, data, "id", "options")
         whole = str(self.base / text)
         file, _ = file_in(whole)  # options may follow
-        if not is_id(text) and os.path.isfile(file):
+        if text and not is_id(text) and os.path.isfile(file):
             text = os.path.abspath(file) + whole[len(file) :]
-        return [_with(text, options) for options in grid]
+        return [_with(text, options) for options in grid if text]
 
     def _learner(self, path: Place, data: Any, more: list[Options]) -> list[tuple[str, str]]:
         """The labels and ids of an entry."""
-        text, label, grid = self._entry(path, data, ("id", "label", "options"))
+        text, label, grid = self._entry(path, data, "id", "label", "options")
         found: list[tuple[str, str]] = []
-        if not text or not self._few(path, len(grid) * len(more)):
-            return found
-        for options in (own + others for own in grid for others in more):
-            varied = [f"{key}={value}" for key, value, several in options if several]
-            made = _with(text, options)
-            found.append((", ".join([label, *varied]) if label else made, made))
+        if text and self._few(path, len(grid) * len(more)):
+            for options in (own + others for own in grid for others in more):
+                varied = [f"{key}={value}" for key, value, several in options if several]
+                id = _with(text, options)
+                found.append((", ".join([label, *varied]) if label else id, id))
         return found
 
-    def _entry(self, path: Place, data: Any, keys: Sequence[str]) -> tuple[str, str, list[Options]]:
-        if isinstance(data, str):
-            data = {"id": data}
-        elif not isinstance(data, Mapping):
-            self.told.add(path, f"{data!r} is neither an id nor a table with {', '.join(keys)}")
+    def _entry(self, path: Place, data: Any, *keys: str) -> tuple[str, str, list[Options]]:
+        fields: Fields = {"id": _text, "label": _text, "options": self._grid}
+        if not isinstance(data, str | Mapping):
+            self.mistakes.add(path, f"{data!r} is neither an id nor a table with {', '.join(keys)}")
             return "", "", []
-        self._known(path, data, keys)
-        if "id" not in data:
-            self.told.add(path, "id missing")
-        grid = self._grid((*path, "options"), data.get("options", {}))
-        return self._text(path, data, "id", ""), self._text(path, data, "label", ""), grid
+        table = {"id": data} if isinstance(data, str) else data
+        found = self._table(path, table, {key: fields[key] for key in keys}, required=("id",))
+        return found.get("id") or "", found.get("label") or "", found.get("options", [()])
 
     def _grid(self, path: Place, data: Any) -> list[Options]:
         """Every combination of options; of one that is wrong there is none."""
-        if not self._table(path, data):
-            return []
-        choices: list[dict[tuple[str, str, bool], None]] = []
-        for key, value in data.items():
-            values = self._values((*path, key), value) if _is_list(value) else [value]
-            choice: dict[tuple[str, str, bool], None] = {}
-            for i, one in enumerate(values):
-                where = (*path, key, i) if _is_list(value) else (*path, key)
-                with self.told.at(where):
-                    made = (key, _written(one), len(values) > 1)
-                    if made in choice:
-                        raise InputError(f"{one!r} stands in the list twice")
-                    choice[made] = None
-            choices.append(choice)
-        if not self._few(path, prod(map(len, choices))):
-            return []
-        return [tuple(chosen) for chosen in product(*choices)]
+        choices: list[list[tuple[str, str, bool]]] = []
+        each: Fields = {}
+        if isinstance(data, Mapping):
+            each = {key: lambda p, v: self._values(p, v, _written) if is_list(v) else (_written(v),) for key in data}
+        for key, values in self._table(path, data, each).items():
+            several = is_list(data[key]) and len(data[key]) > 1
+            choices.append([(key, value, several) for value in values])
+        fits = isinstance(data, Mapping) and self._few(path, prod(map(len, choices)))
+        return list(product(*choices)) if fits else []
 
     # What many of these share.
 
-    def _known(self, path: Place, data: Mapping[str, Any], keys: Sequence[str]) -> None:
-        for key in data:
-            if key not in keys:
-                near = validation.did_you_mean(str(key), keys) or f" Known: {', '.join(keys)}."
-                self.told.add((*path, key), f"there is no key {key!r}.{near}")
-
-    def _table(self, path: Place, data: Any) -> bool:
+    def _table(self, path: Place, data: Any, fields: Fields, required: Iterable[str] = ()) -> dict[str, Any]:
+        """The values of a table by key; that of a key whose value is wrong is empty."""
+        found: dict[str, Any] = {}
         if not isinstance(data, Mapping):
-            self.told.add(path, f"{data!r} is not a table")
-        return isinstance(data, Mapping)
+            self.mistakes.add(path, f"{data!r} is not a table")
+            return found
+        for key in data:
+            if key not in fields:
+                near = validation.did_you_mean(str(key), fields) or f" Known: {', '.join(fields)}."
+                self.mistakes.add((*path, key), f"there is no key {key!r}.{near}")
+        for key in required:
+            if key not in data:
+                self.mistakes.add(path, f"{key} missing")
+        for key in (key for key in fields if key in data):
+            found[key] = ()
+            with self.mistakes.at((*path, key)):
+                found[key] = fields[key]((*path, key), data[key])
+        return found
 
-    def _text(self, path: Place, data: Mapping[str, Any], key: str, default: str, empty: bool = False) -> str:
-        value = data.get(key, default)
-        if not isinstance(value, str):
-            self.told.add((*path, key), f"{value!r} is not a text")
-            return default
-        if key in data and not value and not empty:
-            self.told.add((*path, key), "the text is empty")
-        return value
-
-    def _list(self, path: Place, data: Mapping[str, Any], key: str) -> Sequence[Any]:
-        if key not in data:
-            self.told.add(path, f"{key} missing")
-            return []
-        value = data[key]
-        if not _is_list(value):
-            self.told.add((*path, key), f"{value!r} is not a list")
-            return []
-        return self._values((*path, key), value)
-
-    def _values(self, path: Place, value: Sequence[Any]) -> Sequence[Any]:
+    def _list(self, path: Place, value: Any, empty: bool = False) -> Sequence[Any]:
         """The entries of a list, if there are any, and not too many."""
-        if not value:
-            self.told.add(path, "the list is empty")
+        if not is_list(value):
+            raise InputError(f"{value!r} is not a list")
+        if not value and not empty:
+            raise InputError("the list is empty")
         return list(value) if self._few(path, len(value)) else []
+
+    def _values(self, path: Place, value: Any, read: Callable[[Any], T], empty: bool = False) -> tuple[T, ...]:
+        """The values of a list, none of them twice."""
+        found: dict[T, None] = {}
+        for i, one in enumerate(self._list(path, value, empty)):
+            with self.mistakes.at((*path, i)):
+                entry = read(one)
+                if entry in found:
+                    raise InputError(f"{one!r} stands in the list twice")
+                found[entry] = None
+        return tuple(found)
 
     def _plannable(self, path: Place, entries: int, runs: int) -> None:
         """An error, before anything is built, if there are more entries or runs than can be planned."""
-        with self.told.at(path):
+        with self.mistakes.at(path):
             if entries > MOST:
                 counted = f"up to here there would be {entries} entries, MDPs x learners x T x columns"
                 raise InputError(f"{counted}, and {MOST} are the most")
             what = f"to keep account of {runs} runs up to here, tuning among them,"
             require_memory(RUN * runs, what, "seeds or entries")
             return
-        self.told.tell()
+        self.mistakes.tell()
 
     def _few(self, path: Place, count: int) -> bool:
         if count > MOST:
-            self.told.add(path, f"there would be {validation.shown(count)} of these, and {MOST} are the most")
+            self.mistakes.add(path, f"there would be {validation.shown(count)} of these, and {MOST} are the most")
         return count <= MOST
-
-    def _each(self, path: Place, value: Any, read: Callable[[Any], T], empty: bool = False) -> tuple[T, ...]:
-        if not _is_list(value):
-            raise InputError(f"{value!r} is not a list")
-        if not value and not empty:
-            raise InputError("the list is empty")
-        if not self._few(path, len(value)):
-            return ()
-        found: dict[T, None] = {}
-        for i, one in enumerate(value):
-            with self.told.at((*path, i)):
-                made = read(one)
-                if made in found:
-                    raise InputError(f"{one!r} stands in the list twice")
-                found[made] = None
-        return tuple(found)
 
 
 def _runs(section: Section, tuning: Tuning) -> int:
@@ -304,12 +246,24 @@ def is_id(text: str) -> bool:
     return foreign_name(text) is not None or re.split("[/,]", text)[0] in heads
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, range))
+def is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple | range)
 
 
 def _with(text: str, options: Options) -> str:
     return ",".join([text, *(f"{key}={value}" for key, value, _ in options)])
+
+
+def _any_text(path: Place, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{value!r} is not a text")
+    return value
+
+
+def _text(path: Place, value: Any) -> str:
+    if value == "":
+        raise InputError("the text is empty")
+    return _any_text(path, value)
 
 
 def _written(value: Any) -> str:
@@ -328,9 +282,18 @@ def _tuning_seeds(value: Any) -> tuple[int, ...]:
 
 
 def _range(value: Any, name: str) -> tuple[float, float]:
-    if not _is_list(value) or len(value) != 2:
+    if not is_list(value) or len(value) != 2:
         raise InputError(f"{value!r} is not a range [low, high]")
     low, high = (validation.positive(one, name) for one in value)
     if low > high:
         raise InputError(f"{name} goes from {low:g} to {high:g}; the smaller one comes first")
     return low, high
+
+
+TUNING: Fields = {
+    "budget": lambda p, v: validation.whole(v, "budget", 1, 10**6),
+    "seeds": lambda p, v: _tuning_seeds(v),
+    "scale": lambda p, v: _range(v, "scale"),
+    "step_scale": lambda p, v: _range(v, "step_scale"),
+    "sampler": lambda p, v: validation.one_of(v, SAMPLERS, "sampler"),
+}

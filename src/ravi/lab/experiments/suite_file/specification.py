@@ -1,4 +1,4 @@
-"""What does a suite say? MDPs x learners x options x T x seeds, in sections; from TOML or the same as Python data.
+"""The types of a suite: MDPs x learners x options x T x seeds, in sections.
 
 docs/guides/experiments.md shows a file with all keys. A table of options is a grid: every combination of its values
 gives an id with `,key=value` appended; a label of one's own gets those options appended that have several values.

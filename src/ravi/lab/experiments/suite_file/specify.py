@@ -1,4 +1,4 @@
-"""Which suite is meant? That of a name, of a TOML file, or of Python data of the same shape: read, and checked."""
+"""`specify` reads and checks a suite: that of a name, of a TOML file, or of Python data of the same shape."""
 
 import os
 import re
@@ -10,10 +10,9 @@ from typing import Any
 from ravi import validation
 from ravi.lab import suites
 from ravi.lab.experiments.suite_file.building import Builder
-from ravi.lab.experiments.suite_file.mistakes import Mistakes
+from ravi.lab.experiments.suite_file.mistakes import Mistakes, lines
 from ravi.lab.experiments.suite_file.reading import Reader
 from ravi.lab.experiments.suite_file.specification import Suite
-from ravi.lab.experiments.suite_file.toml_lines import lines
 from ravi.validation import InputError
 
 
@@ -25,7 +24,7 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
     ids are taken as they are: for a suite that was specified before.
     """
     if isinstance(source, Mapping):
-        data, told, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
+        data, mistakes, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
     else:
         text, file, base, name = _text(source)
         try:
@@ -34,12 +33,12 @@ def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = 
             raise InputError(_syntax(file, error)) from None
         except RecursionError:
             raise InputError(f"{file}: its lists and tables are nested too deep") from None
-        told = Mistakes(file, lines(text))
-    read = Reader(told, base)
+        mistakes = Mistakes(file, lines(text))
+    read = Reader(mistakes, base)
     suite = read.suite(data, name, seeds)
     if validation.flag(build, "build"):
-        Builder(told, base).check(suite, read.places)
-    told.tell()
+        Builder(mistakes, base).check(suite, read.places)
+    mistakes.tell()
     return suite
 
 

@@ -1,25 +1,103 @@
-"""What the figures of the page draw: its data as JSON, one copy, rounded to what a screen shows, harmless in HTML."""
+"""The curves of the page: a band at some times, how fast the regret grows, and the data of the figures as JSON.
+
+Curves are by far the largest part of a folder. They are read once, some lines at a time, and what is kept of a line is
+a band at the times that the page draws or lists: fewer where there are many lines, so that the page stays small. The
+data are one copy, rounded to what a screen shows, and harmless in HTML.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.core import Array
+from ravi.lab.report.summary import LEVEL, Row
+from ravi.measures.curve import grid
+from ravi.statistics import Rate, band, growth
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
-    from ravi.lab.report.page.content import Entry, Panel, Section, Standing
+    from ravi.lab.experiments.results import Results
+    from ravi.lab.report.page.content import Chapter, Finding, Panel, Standing
 
+RESAMPLES = 400  # for a band; what is written has more
+LISTED = 10  # times in the tables that stand for curves
+POINTS, LEAST_POINTS = 100, 25  # of a curve that is drawn, at most; and where lines are many, at least
+ALL_POINTS = 250_000  # points of all curves that are drawn, as long as each has the least
 DIGITS = 5  # significant ones, in figures only
 COLOURS, DASHES = 7, 6  # as many as page.js has
 SHOWN = 8  # learners that are ticked at first
 SEEDS = 200  # points of a line at T, at most
 
 
-def chart_data(sections: Sequence[Section]) -> dict[str, Any]:
+class Shape(NamedTuple):
+    """What is kept of the curves of a line.
+
+    Attributes
+    ----------
+    times
+        Those that are drawn and those that are listed   (D,).
+    band
+        The mean and the ends of its interval there, (D,) each.
+    drawn, listed
+        Which of the times are drawn, and which stand in a table.
+    growth
+        The exponent of the regret; None where it is not positive, or the curve too short.
+    """
+
+    times: Array
+    band: tuple[Array, Array, Array]
+    drawn: Array
+    listed: Array
+    growth: Rate | None
+
+
+def shapes(found: Results, rows: Sequence[Row]) -> dict[bytes, Shape]:
+    """The shape of every line that has runs, by the bytes of its rows; lines of the same runs have the same."""
+    held = {row.line.rows.tobytes(): row for row in rows if len(row.line.rows)}
+    most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, len(held))))
+    names, points = list(held), found.runs["points"]
+    by_rows = {}
+    for number, curves in found.curves_of([held[name].line.rows for name in names]):
+        row = held[names[number]]
+        times = grid(row.line.steps, points[int(row.line.rows[0])].as_py())
+        by_rows[names[number]] = _shape(row, times, curves, most)
+    return by_rows
+
+
+def _shape(row: Row, times: Array, curves: Array, most: int) -> Shape:
+    assert row.mean is not None  # it has runs
+    P = len(times)
+    if curves.shape[1] != P:
+        raise InputError(f"{row.line.label}: a curve has {curves.shape[1]} points, and not {P}")
+    drawn, listed = spread(P, most), spread(P, LISTED)
+    places = np.union1d(drawn, listed)
+    found = band(curves[:, places], "mean", level=LEVEL, resamples=RESAMPLES)
+    for edge, end in zip(found, row.mean, strict=False):
+        edge[-1] = end  # at T as it is written
+    drawn, listed = (np.searchsorted(places, each) for each in (drawn, listed))
+    return Shape(times[places], found, drawn, listed, _growth(row, times, curves))
+
+
+def spread(P: int, most: int) -> Array:
+    """As many of P places as are wanted, evenly spread, the last among them."""
+    return np.unique(np.ceil(np.linspace(0, P, min(most, P) + 1)[1:]).astype(int)) - 1
+
+
+def _growth(row: Row, times: Array, curves: Array) -> Rate | None:
+    """None where there is no regret to speak of, or too few times."""
+    if len(times) < 8 or row.line.values.mean() <= row.line.errors.mean():
+        return None
+    try:
+        return growth(times, curves, level=LEVEL)
+    except InputError:  # the regret is not positive all along
+        return None
+
+
+def chart_data(sections: Sequence[Chapter]) -> dict[str, Any]:
     """Everything that is drawn: panels and sections by anchor, profiles by column too; labels, once."""
     labels = {label: place for place, label in enumerate(_labels(sections))}
     return {
@@ -38,23 +116,23 @@ def chart_data(sections: Sequence[Section]) -> dict[str, Any]:
     }
 
 
-def _labels(sections: Sequence[Section]) -> dict[str, None]:
+def _labels(sections: Sequence[Chapter]) -> dict[str, None]:
     return dict.fromkeys(row.line.label for section in sections for panel in section.panels for row in panel.rows)
 
 
-def styles(sections: Sequence[Section]) -> list[tuple[int, int]]:
+def styles(sections: Sequence[Chapter]) -> list[tuple[int, int]]:
     """A colour and a dash for every label, by place: alike on the whole page, and different within a section."""
     alone = [set(_labels([section])) for section in sections]
-    made: dict[str, tuple[int, int]] = {}
+    chosen: dict[str, tuple[int, int]] = {}
     for label in _labels(sections):
         beside = set().union(*(some for some in alone if label in some))
-        used = [made[other][0] for other in beside if other in made]
+        used = [chosen[other][0] for other in beside if other in chosen]
         colour = min(range(COLOURS), key=used.count)
-        made[label] = (colour, (colour + used.count(colour)) % DASHES)
-    return list(made.values())
+        chosen[label] = (colour, (colour + used.count(colour)) % DASHES)
+    return list(chosen.values())
 
 
-def ticked(entries: Iterable[Entry]) -> set[str]:
+def ticked(entries: Iterable[Finding]) -> set[str]:
     """The learners that are shown at first: all where they are few, else RAVI-UCB, uniform, and the smallest means."""
     held = list(entries)
     least: dict[str, float] = {}
@@ -79,20 +157,20 @@ def _panel(panel: Panel, labels: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _line(one: Entry, labels: dict[str, int], shown: bool) -> dict[str, Any]:
+def _line(one: Finding, labels: dict[str, int], shown: bool) -> dict[str, Any]:
     mean, low, high = (edge[one.shape.drawn] for edge in one.shape.band)
     row, line = one.row, one.row.line
-    made = {
+    data = {
         "label": labels[line.label], "column": line.column, "seeds": len(line.seeds), "shown": shown,
         "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(np.array([one.seconds]))[0],
         "front": one.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
     }  # fmt: skip
     if np.isfinite(low).all() and np.isfinite(high).all():
-        made |= {"low": rounded(low), "high": rounded(high)}
-    return made
+        data |= {"low": rounded(low), "high": rounded(high)}
+    return data
 
 
-def _overall(section: Section, labels: dict[str, int]) -> dict[str, Any]:
+def _overall(section: Chapter, labels: dict[str, int]) -> dict[str, Any]:
     """All MDPs of a section as one panel, whose lines have one point; empty where there is nothing over all."""
     lines = [
         {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded(np.array([mean]))}

@@ -16,8 +16,7 @@ import numpy as np
 from ravi.core import Array
 from ravi.lab.experiments.schedule.tuning import at_edge, lacking
 from ravi.lab.report.page import words
-from ravi.lab.report.page.charts import ticked
-from ravi.lab.report.page.shapes import Shape, shapes
+from ravi.lab.report.page.charts import Shape, shapes, ticked
 from ravi.lab.report.summary import LEVEL, Row, more, summary
 from ravi.statistics import Interval, Profiles, Scores, compare, improvements, normalised, profiles, rates, stratified
 from ravi.statistics.scores import scores_of
@@ -36,7 +35,7 @@ FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, 
 Key = tuple[str, str]  # label, column
 
 
-class Entry(NamedTuple):
+class Finding(NamedTuple):
     """A row of the summary that has runs, with what else the page shows of it.
 
     Attributes
@@ -93,21 +92,21 @@ class Panel(NamedTuple):
     mdp: str
     steps: int
     rows: list[Row]
-    entries: dict[Key, Entry]
+    entries: dict[Key, Finding]
     facts: dict[str, float]
     earned: list[str]
 
-    def of(self, column: str) -> list[Entry]:
+    def of(self, column: str) -> list[Finding]:
         """The entries of a column in the order of the suite."""
         return [one for (_, where), one in self.entries.items() if where == column]
 
-    def ordered(self, column: str) -> list[Entry]:
+    def ordered(self, column: str) -> list[Finding]:
         """The same by mean regret; of those that share a place, the best first."""
         least: dict[int, float] = {}
         for one in self.of(column):
             least[one.row.place] = min(one.row.estimate, least.get(one.row.place, math.inf))
 
-        def key(one: Entry) -> tuple[float, bool, float]:
+        def key(one: Finding) -> tuple[float, bool, float]:
             mean = one.row.estimate
             return (least[one.row.place] if one.row.place else mean, one.row.rank != "best", mean)
 
@@ -146,7 +145,7 @@ class Standing(NamedTuple):
     overall: dict[str, Interval]
 
 
-class Section(NamedTuple):
+class Chapter(NamedTuple):
     """A section of the suite with what is reported about it."""
 
     anchor: str
@@ -198,7 +197,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
     }  # fmt: skip
 
 
-def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
+def sections(found: Results, rows: Sequence[Row]) -> list[Chapter]:
     """The sections of the suite in order, each with its rows; curves are read once."""
     shape = shapes(found, rows)
     seconds, rewards = (found.runs[name].to_numpy() for name in ("seconds", "reward"))
@@ -206,7 +205,7 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
     by: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         by.setdefault((row.line.section, row.line.mdp, row.line.steps), []).append(row)
-    made = []
+    chapters = []
     for i, section in enumerate(found.suite.sections, 1):
         panels: list[Panel] = []
         for mdp in section.mdps:
@@ -222,7 +221,7 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
                     for row in mine:
                         name = row.line.rows.tobytes()
                         faster = [r for r in mine if not r.oracle and times[r.line.rows.tobytes()] < times[name]]
-                        entries[row.line.label, column] = Entry(
+                        entries[row.line.label, column] = Finding(
                             row, shape[name], found.runs["learner"][int(row.line.rows[0])].as_py(), times[name],
                             front=not row.oracle and not any(more(row, other) for other in faster),
                         )  # fmt: skip
@@ -235,8 +234,10 @@ def sections(found: Results, rows: Sequence[Row]) -> list[Section]:
                 panels.append(Panel(anchor, task, mdp, T, here, entries, facts, earned))
         standings = [_standing(panels, column) for column in section.columns]
         costs = _costs(panels, tuned) if {"theory", "tuned"} <= set(section.columns) else []
-        made.append(Section(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs))
-    return made
+        chapters.append(
+            Chapter(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs)
+        )
+    return chapters
 
 
 def _standing(panels: Sequence[Panel], column: str) -> Standing:
@@ -281,7 +282,7 @@ def _thresholds(scores: Scores) -> Array:
 
 def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
     """Every learner that has a multiplier, on every MDP where both columns have runs; tuned: MDP, learner and T."""
-    made = []
+    costs = []
     for panel in panels:
         theory, better = ({one.label: one for one in panel.of(column)} for column in ("theory", "tuned"))
         uniform = next((one.row for one in theory.values() if one.row.line.learner.split(",")[0] == "uniform"), None)
@@ -290,8 +291,8 @@ def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
                 row, other = one.row, better[label].row
                 ratio = math.nan if other.zero or other.estimate <= 0 else row.estimate / other.estimate
                 gaps = _difference(other, row), None if uniform is None else _difference(row, uniform)
-                made.append(Cost(panel, row, other, ratio, *gaps))
-    return made
+                costs.append(Cost(panel, row, other, ratio, *gaps))
+    return costs
 
 
 def _difference(first: Row, second: Row) -> Interval | None:
@@ -303,24 +304,26 @@ def _difference(first: Row, second: Row) -> Interval | None:
         return None
 
 
-def _findings(section: Section) -> list[Markup]:
-    said = [sentence for column in section.columns for sentence in words.standing(section, column)]
-    return said + [tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)]
+def _findings(section: Chapter) -> list[Markup]:
+    sentences = [sentence for column in section.columns for sentence in words.standing(section, column)]
+    return sentences + [
+        tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)
+    ]
 
 
-def _places(held: Sequence[Section]) -> list[tuple[str, str]]:
+def _places(held: Sequence[Chapter]) -> list[tuple[str, str]]:
     """Where learners are ranked: over all MDPs of a section, and on each, by anchor."""
-    made = []
+    places = []
     for section in held:
         head = f"{section.name}: " if len(held) > 1 else ""
         if any(standing.overall for standing in section.standings):
-            made.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
+            places.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
         ranked = (panel for panel in section.panels if any(one.row.place for one in panel.entries.values()))
-        made += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
-    return made
+        places += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
+    return places
 
 
-def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Entry, list[tuple[float, float, float]]]]]:
+def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Finding, list[tuple[float, float, float]]]]]:
     """Some times of the curves, and every entry's mean and interval there: what stands for the figure."""
     held = list(panel.entries.values())
     rows = [
@@ -348,16 +351,16 @@ def _failures(found: Results) -> list[dict[str, Any]]:
     asked = set(found.entries["setting"].to_pylist())
     names = ["mdp", "learner", "steps", "setting", "seed", "failure", "error", "traceback"]
     rows = found.runs.select(names).filter(found.runs["failure"].is_valid()).to_pylist()
-    made: dict[tuple[Any, ...], dict[str, Any]] = {}
+    failures: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (row["mdp"], row["learner"], row["steps"], row["seed"])):
         tuning = row["setting"] not in asked
         key = (*(row[name] for name in ("mdp", "learner", "steps", "failure", "error")), tuning)
-        made.setdefault(key, {**row, "count": 0, "tuning": tuning})["count"] += 1
-    return sorted(made.values(), key=lambda one: -one["count"])
+        failures.setdefault(key, {**row, "count": 0, "tuning": tuning})["count"] += 1
+    return sorted(failures.values(), key=lambda one: -one["count"])
 
 
 def _tuning(found: Results) -> list[Tried]:
-    made = [
+    records = [
         Tried(
             str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
             len(record.get("seeds") or ()), tried, None if (chosen := record.get("chosen")) is None else tried[chosen],
@@ -367,7 +370,8 @@ def _tuning(found: Results) -> list[Tried]:
     ]  # fmt: skip
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
     return sorted(
-        made, key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner)
+        records,
+        key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner),
     )
 
 

@@ -1,7 +1,9 @@
-"""The sentences of the page: how complete the results are, who has the smallest regret, and who ties with it.
+"""The sentences of the page, and its numbers as HTML.
 
-A difference whose interval includes 0 is called a tie, one seed supports no comparison, few seeds are called few.
-Names come from the folder, and are escaped.
+The sentences say how complete the results are, who has the smallest regret, and who ties with it. A difference whose
+interval includes 0 is called a tie, one seed supports no comparison, few seeds are called few. Names come from the
+folder, and are escaped. A page of many learners has a hundred thousand numbers: macros of the template would take most
+of its time, so functions write them.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ravi.display.printable import counted
-from ravi.lab.report.page import cells
+from ravi.lab.report import numbers
+from ravi.lab.report.numbers import DECIMALS, NONE, estimate_and_interval
 
 if TYPE_CHECKING:
-    from ravi.lab.report.page.content import Entry, Panel, Section
+    from ravi.lab.report.page.content import Chapter, Finding, Panel
+    from ravi.lab.report.summary import Row
+    from ravi.statistics import Interval, Rate
 
 FEW = 10  # fewer seeds than this are called few
 NAMED = 3  # ties that are named; the others are counted
 CONSTANTS = {"theory": "the theory's constants", "tuned": "tuned multipliers", "given": "constants as given"}
 CLEARLY = "every other learner has significantly more regret (simultaneous 95 % intervals of paired differences)."
+ZERO = Markup('<span class="value">0</span> <span class="range">(to its certified error)</span>')
 
 
 def completeness(planned: int, done: int, failed: int, untuned: int) -> list[str]:
@@ -31,11 +37,11 @@ def completeness(planned: int, done: int, failed: int, untuned: int) -> list[str
     missing = planned - done - failed
     verb = "is" if planned == 1 else "are"
     some = f"{done:,} of {counted(planned, 'run')} {verb} done."
-    said = [f"All {done:,} runs are done." if done == planned else some]
-    said += [f"{counted(failed, 'run')} failed."] if failed else []
-    said += [f"{missing:,} are missing: what follows is about the rest."] if missing else []
-    said += [f"{counted(untuned, 'line')} {'waits' if untuned == 1 else 'wait'} for tuning."] if untuned else []
-    return said
+    sentences = [f"All {done:,} runs are done." if done == planned else some]
+    sentences += [f"{counted(failed, 'run')} failed."] if failed else []
+    sentences += [f"{missing:,} are missing: what follows is about the rest."] if missing else []
+    sentences += [f"{counted(untuned, 'line')} {'waits' if untuned == 1 else 'wait'} for tuning."] if untuned else []
+    return sentences
 
 
 def seeds(numbers: Sequence[int]) -> str:
@@ -44,28 +50,28 @@ def seeds(numbers: Sequence[int]) -> str:
         return "No run is finished: there is nothing to say about regret."
     least, most = min(numbers), max(numbers)
     between = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    said = f"Means are over {between} seed{'s' * (most > 1)}."
+    sentence = f"Means are over {between} seed{'s' * (most > 1)}."
     if most == 1:
-        return f"{said} One seed gives no interval, and supports no comparison."
+        return f"{sentence} One seed gives no interval, and supports no comparison."
     few = " These are few: intervals are rough, and a tie may only mean that there are too few."
-    return said + few * (least < FEW)
+    return sentence + few * (least < FEW)
 
 
-def headline(sections: Sequence[Section], numbers: Sequence[int]) -> list[str]:
+def headline(sections: Sequence[Chapter], numbers: Sequence[int]) -> list[str]:
     """Three sentences: who has the smallest regret, how surely if there is only one section, and over which seeds."""
     found = [standing(section, section.columns[-1]) for section in sections]
     if len(sections) > 1:  # whose MDPs may be the same
         within = Markup("In {}, {}{}")
         found = [
-            [within.format(_name(section.name), each[0].lower(), each[1:]) for each in said]
-            for section, said in zip(sections, found, strict=True)
+            [within.format(_name(section.name), each[0].lower(), each[1:]) for each in sentences]
+            for section, sentences in zip(sections, found, strict=True)
         ]
-    first = [said[0] for said in found if said]
-    rest = [sentence for said in found for sentence in said[1:]]
+    first = [sentences[0] for sentences in found if sentences]
+    rest = [sentence for sentences in found for sentence in sentences[1:]]
     return [*[*first, *rest][:2], seeds(numbers)]
 
 
-def standing(section: Section, column: str) -> list[Markup]:
+def standing(section: Chapter, column: str) -> list[Markup]:
     """Who has the smallest mean regret on how many MDPs of a section, and how surely."""
     contested = [(panel, ranked) for panel in section.panels if len(ranked := _rivals(panel, column)) > 1]
     if not contested:
@@ -73,23 +79,23 @@ def standing(section: Section, column: str) -> list[Markup]:
     m, constants = len(contested), CONSTANTS[column]
     if m == 1:
         ((panel, ranked),) = contested
-        said = Markup("On {}, {} has the smallest mean regret of the {} learners with {}: {}.").format(
-            _name(panel.task), _name(ranked[0].label), len(ranked), constants, cells.regret(ranked[0].row)
+        sentence = Markup("On {}, {} has the smallest mean regret of the {} learners with {}: {}.").format(
+            _name(panel.task), _name(ranked[0].label), len(ranked), constants, regret(ranked[0].row)
         )
     else:
         wins = Counter(ranked[0].label for _, ranked in contested).most_common()
         thing = "pairs of an MDP and a T" if len({panel.steps for panel in section.panels}) > 1 else "MDPs"
-        said = Markup("With {}, {} has the smallest mean regret on {} of {} {}").format(
+        sentence = Markup("With {}, {} has the smallest mean regret on {} of {} {}").format(
             constants, _name(wins[0][0]), wins[0][1], m, thing
         )
         others = [Markup("{} on {}").format(_name(label), n) for label, n in wins[1:]]
-        said += (Markup("; ") + _joined(others) if others else "") + "."
+        sentence += (Markup("; ") + _joined(others) if others else "") + "."
     if all(len(one.row.line.seeds) < 2 for _, ranked in contested for one in ranked):
-        return [said, Markup("With one seed each, no difference between learners is supported.")]
+        return [sentence, Markup("With one seed each, no difference between learners is supported.")]
     clear = sum(all(one.row.rank == "behind" for one in ranked[1:]) for _, ranked in contested)
     if m == 1:
-        return [said + f" {CLEARLY.capitalize()}"] if clear else [said]
-    return [said, Markup(f"On {clear} of these {m} {CLEARLY}")]
+        return [sentence + f" {CLEARLY.capitalize()}"] if clear else [sentence]
+    return [sentence, Markup(f"On {clear} of these {m} {CLEARLY}")]
 
 
 def ties(panel: Panel, column: str) -> list[Markup]:
@@ -100,11 +106,11 @@ def ties(panel: Panel, column: str) -> list[Markup]:
         return []
     named = [_name(one.label) for one in tied[:NAMED]]
     named += [Markup(f"{len(tied) - NAMED} more")] if len(tied) > NAMED else []
-    said = "On {} with {}, {} is not significantly better than {}: the interval of the difference includes 0."
-    return [Markup(said).format(_name(panel.task), CONSTANTS[column], _name(ranked[0].label), _joined(named))]
+    sentence = "On {} with {}, {} is not significantly better than {}: the interval of the difference includes 0."
+    return [Markup(sentence).format(_name(panel.task), CONSTANTS[column], _name(ranked[0].label), _joined(named))]
 
 
-def _rivals(panel: Panel, column: str) -> list[Entry]:
+def _rivals(panel: Panel, column: str) -> list[Finding]:
     """The rivals of a column by mean regret, the best first."""
     return [one for one in panel.ordered(column) if one.row.place]
 
@@ -116,3 +122,57 @@ def _name(text: str) -> Markup:
 def _joined(parts: Iterable[Markup]) -> Markup:
     *first, last = parts
     return Markup(", ").join(first) + " and " + last if first else last
+
+
+# Numbers.
+
+
+def number(value: float | None) -> str:
+    """A number with a true minus; a dash where there is none."""
+    return NONE if value is None else numbers.number(value).replace("-", "\N{MINUS SIGN}")
+
+
+def estimate(found: Interval | tuple[float, ...] | None, most: int = DECIMALS["regret"]) -> Markup:
+    """An estimate with its interval."""
+    if found is None:
+        return Markup(NONE)
+    middle, low, high = found[:3]
+    value, ends = (text.replace("-", "\N{MINUS SIGN}") for text in estimate_and_interval(middle, low, high, most))
+    return Markup(f'<span class="value">{value}</span>' + (f' <span class="range">{ends}</span>' if ends else ""))
+
+
+def regret(row: Row) -> Markup:
+    """A mean regret; 0 where it is not larger than what it may be off."""
+    return ZERO if row.zero else estimate(row.mean)
+
+
+def rate(found: Rate | None) -> Markup:
+    """An exponent with its interval."""
+    return estimate(None if found is None else found[:3], 3)
+
+
+def curve(row: Row, values: Iterable[tuple[float, float, float]]) -> Markup:
+    """Means at some times with their intervals, as the cells of a line of a table."""
+    texts = ("0" if row.zero else estimate(each) for each in values)
+    return Markup("".join(f'<td class="right">{each}</td>' for each in texts))
+
+
+def chance(found: Interval) -> Markup:
+    """A probability in per cent, as a cell that is the darker the larger it is, and bold where 50 is excluded."""
+    middle, low, high = (f"{100 * share:.0f}" for share in found[:3])
+    sure = "sure" if found.low > 0.5 or found.high < 0.5 else ""
+    return Markup(
+        f'<td class="heat {sure}" style="--heat: {found.estimate:.2f}"><span class="value">{middle}</span>'
+        f'<span class="range">[{low}, {high}]</span></td>'
+    )
+
+
+def tail(row: Row) -> Markup:
+    """The 99th percentile and the largest over seeds, with the decimals of the mean."""
+    if row.zero or row.mean is None:
+        return Markup("0")
+    places = numbers.decimals(row.mean.estimate, (row.mean.high - row.mean.low) / 2, DECIMALS["regret"])
+    high, most = (
+        numbers.number(value or 0.0, places).replace("-", "\N{MINUS SIGN}") for value in (row.q99, row.largest)
+    )
+    return Markup(f'<span class="value">{high}</span> <span class="range">max {most}</span>')
