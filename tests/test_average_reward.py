@@ -1,7 +1,5 @@
 """The average reward: the criterion of an MDP, its runs and their regret."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from ravi.live.agent import agent
 from ravi.mdps.tables import from_dense
 from ravi.runtime.result import Run
 from ravi.validation import InputError
-from tests.literal import extended
 
 RIVER = "riverswim/4,criterion=average"
 LEARNERS = ["uniform", "optimum", "ucrl2", "ucrl2,support=on", "ucrl2b", "kl-ucrl", "scal,span=4"]
@@ -108,30 +105,3 @@ def test_an_optimal_policy_has_no_regret():
     assert made.regret_error.max() <= 1e-8
     assert "average reward" in repr(made)
     assert "gain g*" in repr(made)
-
-
-@pytest.mark.parametrize(
-    ("learner", "inner", "c"),
-    [
-        ("ucrl2,scale=0.1", lambda X, A, T: extended.ucrl2_set(X, A, T, 1 / T, 0.1), np.inf),
-        ("ucrl2b,scale=0.1", lambda X, A, T: extended.ucrl2b_set(X, A, T, 1 / T, 0.1), np.inf),
-        ("kl-ucrl,scale=0.01", lambda X, A, T: extended.kl_ucrl_set(X, A, T, 1 / T, 0.01), np.inf),
-        ("scal,scale=0.1,span=1", lambda X, A, T: extended.ucrl2b_set(X, A, T, 1 / T, 0.1), 1.0),
-    ],
-)
-def test_learners_are_their_papers_line_by_line(learner, inner, c):
-    mdp, T, key = ravi.mdp("garnet/5,2,3,seed=2,criterion=average"), 400, 7
-    X, A = mdp.rewards.shape
-    P = np.zeros((X, A, X))
-    np.put_along_axis(P, mdp.successors.astype(np.int64), mdp.transitions, -1)
-    phases = list(
-        extended.learn(
-            P.tolist(), mdp.rewards.tolist(), 1.0, mdp.initial.tolist(), T, key, inner(X, A, T), c, mixing=0.9
-        )
-    )
-    made = ravi.run(learner, mdp, T, [key], record=["stream"])
-    walked = [triple for *_, triples in phases for triple in triples]
-    seen = zip(*(made.results[f"stream_{name}"][0].tolist() for name in ("state", "action", "successor")), strict=True)
-    assert walked[:T] == list(seen)
-    assert all(one[2] == other[0] for one, other in pairwise(walked))
-    assert np.abs(made.last_policy[0] - phases[-1][3]).max() <= 1e-9

@@ -9,11 +9,12 @@ import pytest
 import typer
 
 import ravi
+from ravi import random
 from ravi._jit import cache as compile_cache
-from ravi.cli import doctor
-from ravi.cli.doctor import installation, machine, results
-from ravi.cli.doctor.installation import PYTHON, older
-from ravi.cli.doctor.report import ABSENT, BROKEN, OK, WARNING, Check, Report
+from ravi.cli import checks, doctor
+from ravi.cli.checks import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, older
+from ravi.cli.doctor import Report
+from ravi.measures import curve
 from ravi.runtime import archive
 from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
@@ -49,9 +50,7 @@ def test_a_sound_installation_is_sound(tmp_path, monkeypatch):
 def test_the_bounds_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = {"": project["dependencies"], **project["optional-dependencies"]}
-    found = {
-        extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in installation.requirements().items()
-    }
+    found = {extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in checks.requirements().items()}
     assert found == {extra: {line for line in lines if not line.startswith("ravi[")} for extra, lines in stated.items()}
     assert project["requires-python"] == f">={PYTHON}"
 
@@ -67,74 +66,62 @@ def test_versions_are_compared_as_numbers(version, least, answer):
     assert older(version, least) is answer
 
 
-def test_an_old_or_missing_package_is_told_with_the_command(monkeypatch):
-    from importlib import metadata
-
-    def version(name):
-        if name in ("scipy", "ray"):
-            raise metadata.PackageNotFoundError(name)
-        return "0.1"
-
-    monkeypatch.setattr(installation.metadata, "version", version)
-    numpy, scipy = (one(installation.packages(), name) for name in ("numpy", "scipy"))
-    assert numpy == Check("numpy", BROKEN, "numpy 0.1, older than 2.0", "pip install 'numpy>=2.0'")
-    assert scipy == Check("scipy", BROKEN, "scipy is not installed", "pip install 'scipy>=1.13'")
-    assert one(installation.extras(), "extra ray") == Check(
-        "extra ray", ABSENT, "ray is not installed", "pip install 'ravi[ray]', or in a clone pip install -e '.[ray]'"
-    )
+def version_of(name):
+    if name in ("scipy", "ray"):
+        raise checks.metadata.PackageNotFoundError(name)
+    return "0.1"
 
 
-def test_an_old_python_is_told(monkeypatch):
-    monkeypatch.setattr(installation.platform, "python_version", lambda: "3.10.14")
-    assert one(installation.python(), "python").verdict == BROKEN
+def wrong_totals(*arguments):
+    arguments[3][:] = 1.0
 
 
-def test_a_cache_that_cannot_be_written_is_told(monkeypatch):
-    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
-    found = one(installation.cache(), "compile cache")
-    assert found.verdict == WARNING
-    assert "RAVI_CACHE_DIR" in found.advice
+wrong_totals.py_func = plain = curve.add_steps.py_func
 
 
-def test_a_wrong_kernel_is_found(monkeypatch):
-    from ravi.measures import curve
+def raises(error):
+    def raising(*given, **options):
+        raise error
 
-    def wrong(*arguments):
-        arguments[3][:] = 1.0  # the totals
-
-    wrong.py_func = curve.add_steps.py_func
-    monkeypatch.setattr(curve, "add_steps", wrong)
-    assert one(installation.cache(), "compiler").verdict == BROKEN
-    monkeypatch.setattr(curve, "add_steps", curve.add_steps.py_func)
-    assert one(installation.cache(), "compiler").verdict == WARNING  # NUMBA_DISABLE_JIT
+    return raising
 
 
-def test_wrong_random_numbers_are_found(monkeypatch):
-    import ravi.random
-
-    monkeypatch.setattr(ravi.random, "philox", lambda *words: (1, 2, 3, 4))
-    assert one(installation.random_numbers(), "random numbers").verdict == BROKEN
+def another_run(learner, *rest, run=ravi.run, **more):
+    return run("ravi-ucb/known,eta=0.51", *rest, **more)
 
 
-def test_a_wrong_run_is_found(monkeypatch):
-    run = ravi.run
-    monkeypatch.setattr(ravi, "run", lambda learner, *rest, **more: run("ravi-ucb/known,eta=0.51", *rest, **more))
-    assert one(installation.known_answer(), "known answer").verdict == BROKEN
+ILL = [  # what is replaced, and by what; the check; its name, its verdict, and words of what it says
+    ((checks.metadata, "version", version_of), "packages", "numpy", BROKEN, "older than 2.0 pip install 'numpy>=2.0'"),
+    ((checks.metadata, "version", version_of), "packages", "scipy", BROKEN, "not installed pip install 'scipy>=1.13'"),
+    ((checks.metadata, "version", version_of), "extras", "extra ray", ABSENT,
+     "ray is not installed pip install 'ravi[ray]', or in a clone pip install -e '.[ray]'"),
+    ((checks.platform, "python_version", lambda: "3.10.14"), "python", "python", BROKEN, "3.10.14"),
+    ((compile_cache, "cache_folder", lambda source: None), "cache", "compile cache", WARNING, "RAVI_CACHE_DIR"),
+    ((curve, "add_steps", wrong_totals), "cache", "compiler", BROKEN, "differ"),
+    ((curve, "add_steps", plain), "cache", "compiler", WARNING, "NUMBA_DISABLE_JIT"),
+    ((random, "philox", lambda *words: (1, 2, 3, 4)), "random_numbers", "random numbers", BROKEN, "at (0, 0, 0, 0)"),
+    ((ravi, "run", another_run), "known_answer", "known answer", BROKEN, "from its closed form"),
+    ((checks, "fingerprint", lambda: "other"), "same_bits", "same bits", BROKEN, "gives other bits than this one"),
+    ((checks.sys, "executable", "/nowhere/python"), "same_bits", "same bits", BROKEN, "cannot be run"),
+    ((checks, "LITTLE_DISK", 2**80), "disk", "disk", WARNING, "GiB free"),
+    ((checks, "_locks", lambda path: False), "disk", "files", WARNING, "locks do not hold"),
+    ((archive, "write_file", raises(InputError("no space"))), "disk", "files", BROKEN, "no space"),
+    ((checks.tempfile, "mkdtemp", raises(PermissionError(13, "no"))), "disk", "files", WARNING, "written: no"),
+]  # fmt: skip
 
 
-def test_other_bits_in_a_fresh_process_are_found(monkeypatch):
-    monkeypatch.setattr(installation, "fingerprint", lambda: "other")
-    assert one(installation.same_bits(), "same bits").seen == "a fresh process gives other bits than this one"
-    monkeypatch.setattr(installation.sys, "executable", "/nowhere/python")
-    assert "cannot be run" in one(installation.same_bits(), "same bits").seen
+@pytest.mark.parametrize(("changed", "check", "name", "verdict", "words"), ILL)
+def test_an_illness_is_found(monkeypatch, tmp_path, changed, check, name, verdict, words):
+    monkeypatch.setattr(*changed)
+    found = one(getattr(checks, check)(*[tmp_path] * (check == "disk")), name)
+    assert found.verdict == verdict
+    assert words in f"{found.seen} {found.advice}"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_path):
-    def fails():
-        raise ImportError("no module named numba")
-
     for name in ("cache", "known_answer", "same_bits", "random_numbers"):
-        monkeypatch.setattr(installation, name, fails)
+        monkeypatch.setattr(checks, name, raises(ImportError("no module named numba")))
     monkeypatch.chdir(tmp_path)
     report = doctor.doctor()
     assert report.status == 1
@@ -142,37 +129,15 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_p
     assert one(report.checks, "files").verdict == OK
 
 
-def test_a_full_disk_and_one_without_renaming_are_found(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "LITTLE_DISK", 2**80)
-    assert one(machine.disk(tmp_path), "disk").verdict == WARNING
-
-    def fails(*arguments):
-        raise InputError("cannot write: no space")
-
-    monkeypatch.setattr(machine, "_locks", lambda path: False)
-    assert one(machine.disk(tmp_path), "files").verdict == WARNING
-    monkeypatch.setattr(archive, "write_file", fails)
-    assert one(machine.disk(tmp_path), "files").verdict == BROKEN
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_can_still_be_read(monkeypatch, tmp_path):
-    def fails(**options):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(machine.tempfile, "mkdtemp", fails)
-    assert one(machine.disk(tmp_path), "files").verdict == WARNING
-
-
 def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     tool = tmp_path / "nvidia-smi"
-    assert one(machine.graphics(), "GPU").verdict in (ABSENT, OK)
+    assert one(checks.graphics(), "GPU").verdict in (ABSENT, OK)
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB'\n")
     tool.chmod(0o755)
-    assert "NVIDIA H200, 143771 MiB" in one(machine.graphics(), "GPU").seen
+    assert "NVIDIA H200, 143771 MiB" in one(checks.graphics(), "GPU").seen
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert one(machine.graphics(), "GPU").verdict == WARNING
+    assert one(checks.graphics(), "GPU").verdict == WARNING
 
 
 def test_text_json_and_status_say_the_same():
@@ -201,7 +166,7 @@ def test_json_is_one_object(monkeypatch, capsys):
 
 
 def test_a_sound_folder_is_sound(folder):
-    found = list(results.store(folder))
+    found = list(checks.store(folder))
     assert {check.verdict for check in found} == {OK}, found
     assert one(found, "suite").seen == "tiny: 6 of 8 runs done, 0 failed"
     assert one(found, "parts").seen == "1 parts are whole, with 6 runs"
@@ -225,7 +190,7 @@ def test_an_ill_folder_is_told_in_full(folder):
     (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
     ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")
     (folder / "mdps" / "half.mdp").write_bytes(b"PK")
-    found = list(results.store(folder))
+    found = list(checks.store(folder))
     troubles = " ".join(check.seen for check in found if check.name == "trouble")
     for name in (broken.name, "strange.run", f"{'0' * 64}.mdp: damaged", "half.mdp"):
         assert name in troubles
@@ -237,14 +202,14 @@ def test_an_ill_folder_is_told_in_full(folder):
     assert "parts/.ravi-0123-1@elsewhere.tmp" in one(found, "leftovers").seen
     assert "numpy: 0.1, then" in one(found, "versions").seen
     (folder / "specification.json").write_text("{")
-    assert one(results.store(folder), "suite").verdict == BROKEN
+    assert one(checks.store(folder), "suite").verdict == BROKEN
 
 
 def test_failed_runs_are_told(tmp_path):
     store = created(tmp_path)
     with store.launch({"format": 1}) as launch:
         store.write([failed(launch)])
-        found = list(results.store(tmp_path))
+        found = list(checks.store(tmp_path))
         assert one(found, "launches").seen == f"at work on it now: {launch}"
     assert one(found, "suite") == Check("suite", WARNING, "tiny: 0 of 8 runs done, 1 failed", "see the view `failures`")
 
@@ -253,4 +218,4 @@ def test_the_doctor_looks_at_folders_of_results_only(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
         doctor.doctor(tmp_path / "nothing")
     with pytest.raises(InputError, match="is no folder of results"):
-        list(results.store(tmp_path))
+        list(checks.store(tmp_path))

@@ -94,7 +94,7 @@ def test_options_follow_a_path(ravi):
         ("learn shop.csv,discount=0.9", "is an MDP, not an environment: ravi run shop.csv,discount=0.9 psrl"),
         ("learn shop.csv,discount=2", "discount is 2; it must lie strictly between 0 and 1"),
         ("advise nofile.csv", "there is no file nofile.csv"),
-        ("advise shop.csv", "shop.csv says no discount"),
+        ("advise shop.csv", "shop.csv has no discount"),
         ("advise shop.csv,discount=0.9 --discount 0.8", "given twice: in shop.csv,discount=0.9, and as 0.8"),
     ],
 )  # fmt: skip

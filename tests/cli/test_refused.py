@@ -181,5 +181,5 @@ def test_long_lists_are_read_in_the_time_of_their_length():
 def test_a_date_that_python_has_not_is_told(query, more, tmp_path, monkeypatch, capsys):
     (tmp_path / "parts").mkdir()
     said = refused(monkeypatch, capsys, "results", str(tmp_path), "--sql", query, *more)
-    assert said.startswith("--sql: d holds a date or a time that Python has not (")
+    assert said.startswith("--sql: d holds a date or a time that Python cannot represent (")
     assert said.endswith('CAST("d" AS VARCHAR) is a text')

@@ -238,19 +238,6 @@ def test_the_error_of_the_quadrature_falls_with_nodes():
     assert errors[0] < 0.02
 
 
-def test_misspecification_widens_the_bonus_as_derived():
-    T, eps = 100, 0.01
-    for make, unit in ((ravi_ucb, P.horizon / 2), (ravi_ucb_plus, 1.0)):
-        plain, wide = (fresh(make(P, grid(P, 16), T, misspecification=e)) for e in (0.0, eps))
-        assert wide.radius() == pytest.approx(plain.radius() + unit * eps * sqrt(T))
-        V = np.linspace(1, 3, 16)
-        for planner in (plain, wide):
-            planner.record(V)
-        sigma = 1.0 if make is ravi_ucb_plus else unit  # half the span of V, or of [0, H]
-        assert wide.records.stats[0, 5] == pytest.approx(eps * sigma)
-        assert plain.records.stats[0, 5] == 0
-
-
 @pytest.mark.parametrize("make", [ravi_ucb, ravi_ucb_plus])
 def test_a_backup_has_the_bonus_of_a_misspecified_mixture_literally(make):
     """CB = sigma beta ||R^T phi_U|| + extra with beta = eps sqrt(T) and extra = eps, in parts of half the range: small

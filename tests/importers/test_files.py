@@ -103,7 +103,7 @@ def test_a_transition_that_stands_twice_is_paid_twice_and_a_deadlock_earns_what_
         ({"model_tra": ""}, r"model.tra is empty; its first line"),
         ({"model_srew": "3 2\n0 1\n5 3\n"}, r"model.srew, line 3: the state is 5; it must be at most 2"),
         ({"model_srew": "3 1\n0 1 2\n"}, r"model.srew, line 2: '0 1 2' is not `state reward`"),
-        ({"model_trew": "3 5 1\n0 1 1 10\n"}, r"rewards choice 1 of state 0 to 1, which model.tra has not"),
+        ({"model_trew": "3 5 1\n0 1 1 10\n"}, "choice 1 of state 0 to 1, a transition that model.tra does not have"),
         ({"model_lab": "init\n"}, r"model.lab, line 1: 'init' is not"),
         ({"model_lab": LAB + "1: 7\n"}, r"model.lab, line 5: there is no label 7; line 1 declares 0, 1, 2"),
         ({"model_sta": "(x,y)\n0:(0,0)\n"}, r"model.sta has no state 1, though there are 3"),
@@ -213,7 +213,7 @@ def test_another_discount_may_be_given_than_a_file_has(here):
         ("T: go : * : done 1.0", "T: go : * : done 2", r"line 11: the probability is 2, not between"),
         ("0.25 0.75 0\n", "0.25 0.75\n", r"m.mdp, line 7: a matrix of T has 8 numbers, not 9"),
         ("R: go : low : done 11", "R: go : low : done", r"line 14: the file ends in the middle of an entry"),
-        ("values: reward", "valuse: reward", r"line 3: 'valuse' begins nothing here; .* Did you mean"),
+        ("values: reward", "valuse: reward", r"line 3: 'valuse' begins no entry; .* Did you mean"),
         ("actions: wait go", "actions: wait wait", r"line 5: actions has the same name twice"),
         ("R: wait : low : * 1", "R: wait : low : * : seen 1", r"line 12: the reward depends on observation 'seen'"),
     ],
@@ -289,7 +289,7 @@ def test_tables_of_pyarrow_and_numbers_of_numpy_are_taken():
             "chance",
             r"m.csv has no column probability \(or prob, p\); it has state, action, next, chance",
         ),
-        ("reward\n", "p\n", r"has the columns probability and p, which are both probability"),
+        ("reward\n", "p\n", r"has the columns probability and p, which both mean probability"),
     ],
 )
 def test_what_is_wrong_in_a_table_is_told_by_line(here, old, new, told):
@@ -325,7 +325,7 @@ def test_commands_and_ravi_mdp_take_them_all(here, monkeypatch, capsys):
         assert json.loads(capsys.readouterr().out)["return_in_units"] == pytest.approx(at, rel=1e-9)
     assert ravi.mdp("model.tra", discount=0.9).digest == ravi.mdp("model.tra,discount=0.9").digest
     assert ravi.mdp("m.mdp", discount=0.5).discount == 0.5
-    with pytest.raises(InputError, match=r"model.tra says no discount: write model.tra,discount=0.95"):
+    with pytest.raises(InputError, match=r"model.tra has no discount: write model.tra,discount=0.95"):
         ravi.mdp("model.tra")
     with pytest.raises(InputError, match=r"model.lab belongs to a model; give model.tra"):
         ravi.mdp("model.lab")
@@ -335,7 +335,7 @@ def test_commands_and_ravi_mdp_take_them_all(here, monkeypatch, capsys):
         ravi.mdp("swim.mdp,discount=0.9")
     with pytest.raises(InputError, match=r"there is no file none.tra$"):
         ravi.mdp("none.tra,discount=0.9")
-    with pytest.raises(InputError, match="is of no format that is read here"):
+    with pytest.raises(InputError, match="has none of the formats that ravi reads"):
         importers.read("m.xlsx", 0.9)
 
 
@@ -344,7 +344,7 @@ def test_a_file_of_an_unknown_format_is_not_called_ravis_own(here, path):
     """Storm's DRN, say."""
     here(model_drn="// Exported by storm\n@type: MDP\n@parameters\n\n@nr_states\n1\n@model\nstate 0 init\n")
     with pytest.raises(
-        InputError, match=r"^model.drn is of no format that is read here: .tra, .csv, .mdp, .pomdp, and"
+        InputError, match=r"^model.drn has none of the formats that ravi reads: .tra, .csv, .mdp, .pomdp, and its"
     ):
         ravi.mdp(path)
 

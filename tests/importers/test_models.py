@@ -65,7 +65,7 @@ def test_quantecon_has_the_values_of_its_own_solver(form):
 
 
 def test_quantecon_says_what_is_wrong():
-    with pytest.raises(InputError, match="is no DiscreteDP: it has no Q, beta"):
+    with pytest.raises(InputError, match="is not a DiscreteDP: it has no Q, beta"):
         importers.quantecon(SimpleNamespace(R=1))
     R, Q = growth()
     R[3, 1] = np.nan
@@ -78,8 +78,8 @@ def test_quantecon_says_what_is_wrong():
     [
         ({"Q": np.ones((2, 3, 2)) / 2}, r"R has shape \(2, 2\) and Q \(2, 3, 2\), not \(S, A\) and \(S, A, S\), nor"),
         ({"R": np.ones(4)}, r"R has shape \(4,\) and Q \(2, 2, 2\), not \(S, A\) and \(S, A, S\), nor \(L,\) and"),
-        ({"R": [1], "Q": [[1]]}, r"R has shape \(1,\), by pairs, but there are no s_indices"),
-        ({"R": [1], "Q": [[1]], "s_indices": [0], "a_indices": None}, "by pairs, but there are no a_indices"),
+        ({"R": [1], "Q": [[1]]}, r"R has shape \(1,\), an entry for each pair, but the model has no s_indices"),
+        ({"R": [1], "Q": [[1]], "s_indices": [0], "a_indices": None}, "but the model has no a_indices"),
         ({"R": [1], "Q": [[1]], "s_indices": [1], "a_indices": [0]}, r"s_indices\[0\] is 1, not a whole number from"),
         ({"R": [1], "Q": [[1]], "s_indices": [0, 0], "a_indices": [0]}, r"s_indices has shape \(2,\), not \(L,\)"),
         ({"Q": np.full((2, 2, 2), np.nan)}, "state 0, action 0: the probability of a move to state 0 is nan"),
@@ -190,7 +190,7 @@ def test_tables_are_those_of_from_dense_in_any_units():
     )
     found = importers.colosseum(of_colosseum, mdp.discount).mdp
     assert ravi.solve(found).optimum == pytest.approx(ravi.solve(mdp).optimum, abs=1e-5)
-    with pytest.raises(InputError, match="is no MDP of Colosseum"):
+    with pytest.raises(InputError, match="is not an MDP of Colosseum"):
         importers.colosseum(T, 0.9)
     with pytest.raises(InputError, match=r"T has shape \(3, 7, 7\), not \(S, A, S\)"):
         importers.tables(np.moveaxis(T, 0, 1), mdp.rewards, 0.9)
@@ -237,7 +237,7 @@ def test_a_deterministic_environment_of_bsuite_has_its_table():
         importers.bsuite(Sea(slips=True), 0.9)
     with pytest.raises(InputError, match="more than 5 states: most= allows more"):
         importers.bsuite(Sea(), 0.9, most=5)
-    with pytest.raises(InputError, match="is no environment of dm_env: it has no reset, step, action_spec"):
+    with pytest.raises(InputError, match="is not an environment of dm_env: it has no reset, step, action_spec"):
         importers.bsuite(5, 0.9)
 
 
@@ -273,7 +273,7 @@ def test_steps_of_bsuite_have_the_discount_of_the_table():
     ("environment", "told"),
     [
         (Walk, r"Walk is a class, not an environment: Walk\(\) is one"),
-        (Walk(actions=None), r"Walk has the actions namespace\(shape=\(2,\)\), without num_values"),
+        (Walk(actions=None), r"the actions of Walk are namespace\(shape=\(2,\)\), without num_values"),
         (Walk(seen=lambda x: (x, np.array([1, 2]))), "the observation of Walk is not an array of numbers"),
         (Walk(seen=lambda x: {"x": x}), "the observation of Walk is not an array of numbers: .* is {'x': 0}"),
         (Walk(seen=lambda x: np.array([object()])), "the observation of Walk is not an array of numbers"),

@@ -3,7 +3,6 @@
 import io
 import os
 import signal
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -71,7 +70,6 @@ def test_a_resumed_run_equals_an_uninterrupted_one(mdp, learner, unvisited):
         world = world_of(mdp, unvisited)
         assert_same(resume(part, world, learner), whole)
         assert_same(resume(stored(part), world, learner), whole)
-        assert_same(resume(stored(stored(part)), world, learner), whole)
 
 
 def test_a_run_that_stops_after_every_epoch_is_the_same():
@@ -101,19 +99,6 @@ def test_what_is_resumed_is_left_as_it_was():
     assert part.plays < T
     assert not part.complete
     assert "stopped after" in repr(part.run)
-
-
-def test_a_file_has_all_that_a_run_gives(tmp_path):
-    made = run_large(RUNS[0][0], T, 5, learner=RUNS[0][1])
-    made.run.save(tmp_path / "run.ravi")
-    again = Seen(ravi.Run.load(tmp_path / "run.ravi"), world_of(RUNS[0][0]))
-    assert again.complete
-    for name, found in made.run.results.items():
-        np.testing.assert_array_equal(again.run.results[name], found)
-    for a, b in ((made.last, again.last), (made.output, again.output)):
-        np.testing.assert_array_equal(a.table(), b.table())
-    assert again.last.return_of() == made.last.return_of()
-    assert saved(made.run).getvalue() == saved(again.run).getvalue()
 
 
 def test_worlds_of_functions_are_given_again():
@@ -177,11 +162,10 @@ def test_constants_that_are_no_longer_those_of_the_id_are_refused():
 def test_an_mdp_with_other_numbers_is_refused_by_its_digest():
     mdp = ids.mdp("garnet/60,3,4,discount=0.9")
     other = replace(mdp, rewards=mdp.rewards[::-1].copy())
-    part = run_large(mdp, 500, 3, pause=100)
-    with pytest.raises(ravi.InputError, match=f"made with an MDP of digest {mdp.digest}, not {other.digest}"):
-        resume(stored(part), other, "ravi-ucb")
-    with pytest.raises(ravi.InputError, match=f"of digest {mdp.digest}, not garnet/60,3,4 of {other.digest}"):
-        snapshot(stored(part), other)
+    part = stored(run_large(mdp, 500, 3, pause=100))
+    for call in (lambda: resume(part, other, "ravi-ucb"), lambda: snapshot(part, other)):
+        with pytest.raises(ravi.InputError, match=f"of digest {mdp.digest}, not .*{other.digest}"):
+            call()
 
 
 def broken(part, name, change):
@@ -262,22 +246,3 @@ def test_ctrl_c_carries_what_was_played(monkeypatch):
     assert 0 < part.plays < T
     assert calls[3:] == 2 * [(part.plays, T)]  # the signal, and the end
     assert_same(resume(part, mdp, learner), run_large(mdp, T, 5, learner=learner))
-
-
-def test_a_caller_that_brings_its_own_stop_gets_the_run():
-    asked = []
-
-    def stop():
-        asked.append(1)
-        return len(asked) > 1
-
-    part = run_large(RUNS[1][0], 10**6, 5, learner=RUNS[1][1], stop=stop)
-    assert 0 < part.plays < 10**6
-
-
-def test_threads_may_run_too():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(run_large("riverswim/4", 200, 1)))
-    thread.start()
-    thread.join()
-    assert found[0].earned == run_large("riverswim/4", 200, 1).earned

@@ -48,19 +48,6 @@ def test_the_one_state_mdp_has_its_closed_form():
         np.testing.assert_allclose(iterate.policy[0], weights / weights.sum(), rtol=1e-12)
 
 
-def test_type_1_with_one_sweep_is_the_log_sum_exp_recursion():
-    mdp, eta = garnet(8, 3, 3, 0, 0.9), 0.4
-    pi, V = np.full((8, 3), 1 / 3), np.zeros(8)
-    for iterate in islice(md_mpi_iterates(mdp, eta), 1, 25):
-        Q = mdp.rewards + 0.9 * expect(mdp, V)
-        V = np.log((pi * np.exp(eta * Q)).sum(-1)) / eta
-        pi = pi * np.exp(eta * (Q - V[:, None]))
-        np.testing.assert_allclose(iterate.V, V, rtol=1e-12)
-        np.testing.assert_allclose(iterate.Q, Q, rtol=1e-12)
-        np.testing.assert_allclose(iterate.policy, pi, rtol=1e-9, atol=1e-14)
-        np.testing.assert_allclose(np.exp(iterate.log_policy), iterate.policy, rtol=1e-12)
-
-
 def test_values_sum_to_the_log_sum_exp_of_summed_action_values():
     """C2: sum_{i <= k} V_i = (1 / eta) log sum_a pi_0 exp(eta sum_i Q_i)."""
     mdp, eta = garnet(8, 3, 3, 1, 0.9), 0.4
@@ -87,34 +74,6 @@ def test_evaluation_sweeps_are_those_of_the_paper(sweeps, regularised):
             assert (objective >= (other * now.Q).sum(-1) - relative_entropy(other, before.policy) / eta - 1e-12).all()
 
 
-def test_a_small_eta_evaluates_the_first_policy():
-    mdp = garnet(6, 3, 3, 2, 0.9)
-    for regularised in (True, False):
-        iterate = md_mpi(mdp, 1e-12, 400, regularised_evaluation=regularised)
-        np.testing.assert_allclose(iterate.V, evaluate(mdp, np.full((6, 3), 1 / 3)).V, rtol=0, atol=1e-8)
-
-
-def test_a_large_eta_follows_the_leader():
-    """As eta grows, C2 becomes V_1 + ... + V_k = max_a (Q_1 + ... + Q_k): the leader, not the last Q, is followed.
-
-    So the limit is value iteration only as long as the leader is greedy: in the first backup from a uniform policy."""
-    mdp, eta = garnet(8, 3, 3, 3, 0.9), 1e7
-    values, action_values = np.zeros(8), np.zeros((8, 3))
-    for k, iterate in enumerate(islice(md_mpi_iterates(mdp, eta), 30), start=1):
-        values, action_values = values + iterate.V, action_values + iterate.Q
-        np.testing.assert_allclose(values, action_values.max(-1), rtol=0, atol=1e-6)
-        if k == 2:
-            np.testing.assert_allclose(iterate.V, mdp.rewards.max(-1), rtol=0, atol=1e-6)
-
-
-def test_a_large_eta_is_value_iteration_where_the_greedy_actions_never_change():
-    mdp = one_state_of([0.2, 0.9, 0.4], 0.8)
-    V = 0.0
-    for iterate in islice(md_mpi_iterates(mdp, 1e8), 1, 30):
-        V = 0.9 + 0.8 * V
-        assert iterate.V[0] == pytest.approx(V, abs=1e-6)
-
-
 def test_many_sweeps_are_policy_iteration_in_the_limit():
     """With m and eta large, type 2 evaluates its policies, and finds the optimum in a few steps."""
     mdp = garnet(10, 3, 3, 4, 0.9)
@@ -133,16 +92,6 @@ def test_policies_converge_at_the_rate_of_one_over_k(eta):
     gaps = np.abs(Q - evaluations.Q).max((-1, -2))
     assert (np.arange(1, 301) * gaps <= bound).all()
     assert gaps[-1] < gaps[0] / 2
-
-
-def test_values_stay_between_zero_and_the_horizon():
-    """S3, without truncation."""
-    mdp = riverswim(6, 0.95)
-    for iterate in islice(md_mpi_iterates(mdp, 2.0), 300):
-        assert iterate.Q.min() >= 0
-        assert (iterate.Q.min(-1) - 1e-12 <= iterate.V).all()
-        assert (iterate.Q.max(-1) + 1e-12 >= iterate.V).all()
-        assert iterate.V.max() <= mdp.horizon
 
 
 def test_a_batch_does_not_change_a_start():

@@ -106,97 +106,66 @@ def test_rows_that_sum_to_one_up_to_1e_9_stand_for_distributions(method):
     certify_exactly(sloppy, solution)
 
 
+def replacement():
+    """Miranda and Fackler, Section 7.6.2: an asset of age 1 to 5 earns 50 - 2.5 a - 2.5 a^2; a new one costs 75."""
+    age, P = np.arange(1, 6), np.zeros((5, 2, 5))
+    P[np.arange(5), 0, np.minimum(np.arange(5) + 1, 4)] = P[:, 1, 0] = 1
+    return P, np.stack([50 - 2.5 * age - 2.5 * age**2, np.full(5, 50.0 - 75)], axis=-1)
+
+
+def forest():
+    """Wait (fire with probability .1) or cut; 4 for an old forest that is kept, 1 and 2 for cutting at ages 1 and 2."""
+    P = np.zeros((3, 2, 3))
+    P[:, 0, 0], P[:, 1, 0] = 0.1, 1
+    P[np.arange(3), 0, [1, 2, 2]] = 0.9
+    return P, np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
+
+
+def textbook(P, r, gamma):
+    """An MDP of rewards that are not in [0, 1], and what takes its V* to theirs."""
+    low, width = r.min(), np.ptp(r)
+    return MDP.from_dense(P, (r - low) / width, gamma, 0), (width, low / (1 - gamma))
+
+
+PUTERMAN = np.array([[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]]), np.array([[5.0, 10.0], [-1.0, -1.0]])  # Section 3.1
+ASSET = [216.56004652515267, 190.6222739168363, 172.91363768537366, 169.9040418726374, 169.9040418726374]
+CLOSED = [  # an MDP, V* of its first states, to so many
+    ((riverswim(6, 0.9), (1, 0)), [425329947 / 326053817], 1e-12),
+    ((riverswim(6, 0.99), (1, 0)), [37.854701140082376], 1e-11),
+    ((frozen_lake(0.9), (1, 0)), [4348890 / 63127201], 2e-12),
+    ((frozen_lake(0.99), (1, 0)), [0.5420259320004729], 2e-12),
+    (textbook(*PUTERMAN, 0.95), [-60 / 7, -20], 1e-10),
+    (textbook(*replacement(), 0.9), ASSET, 1e-9),
+    (textbook(*forest(), 0.9), [26.244, 29.484, 33.484], 1e-11),
+    ((trap(0.9), (1, 0)), [10], 1e-8),
+    ((two_cycle(0.9), (1, 0)), [10, 90 / 11, 10], 1e-8),
+    ((one_state_of([0.25, 0.75], 0.9), (1, 0)), [7.5], 1e-11),
+    ((one_state_of([0.5], 0.99), (1, 0)), [50], 1e-9),
+]
+
+
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    ("gamma", "value"),
-    [
-        (0.9, 425329947 / 326053817),
-        (0.95, 17835341097 / 3819703271),
-        (0.99, 37.854701140082376),
-    ],
-)
-def test_riverswim_has_its_exact_value(method, gamma, value):
-    solution = solve(riverswim(6, gamma), method, tol=1e-13)
-    assert abs(solution.V[0] - value) <= solution.error + 1e-13 * value
-    assert solution.error <= 5e-12
-    assert solution.optimum == pytest.approx((1 - gamma) * value, abs=1e-13)
+@pytest.mark.parametrize(("problem", "values", "tol"), CLOSED)
+def test_closed_forms(problem, values, tol, method):
+    mdp, (width, shift) = problem
+    solution = solve(mdp, method, tol=1e-13)
+    np.testing.assert_allclose((width * solution.V + shift)[: len(values)], values, rtol=0, atol=tol)
+    assert solution.optimum == pytest.approx((1 - mdp.discount) * mdp.initial @ solution.V, abs=1e-13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_optima_in_closed_form(method):
+    sea = solve(deep_sea(8, 0.95), method)
+    assert sea.optimum == pytest.approx(0.05 * 0.95**7 / (1 - 0.95**8), abs=2 * sea.optimum_error + 1e-12)
+    assert solve(bandit_of([0.2, 0.7, 0.4], 0.8), method).optimum == pytest.approx(0.8 * 0.7, abs=1e-9)
+    assert (solve(two_cycle(0.9), method).policy.argmax(-1) == [1, 0, 0]).all()
 
 
 def test_riverswim_at_999_is_certified_below_1e_10():
     """H^2 eps is 2e-10 there; centred values stay below it because the span of V* is 6.3, not 1000."""
     solution = solve(riverswim(6, 0.999))
     assert solution.error <= 1e-10
-    assert solution.optimum == pytest.approx(0.423300, abs=5e-7)
     assert np.ptp(solution.V) == pytest.approx(6.272, abs=5e-4)
-
-
-@pytest.mark.parametrize(
-    ("gamma", "value"),
-    [(0.9, 4348890 / 63127201), (0.95, 0.18047157839720174), (0.99, 0.5420259320004729)],
-)
-def test_frozen_lake_has_its_value(gamma, value):
-    for method in METHODS:
-        assert solve(frozen_lake(gamma), method, tol=1e-13).V[0] == pytest.approx(value, abs=2e-12)
-
-
-def rescaled(P, r, gamma, method):
-    """V* of rewards that are not in [0, 1]: solved as (r - low) / width and scaled back."""
-    low, width = r.min(), np.ptp(r)
-    solution = solve(MDP.from_dense(P, (r - low) / width, gamma, 0), method, tol=1e-13)
-    return width * solution.V + low / (1 - gamma)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_example_of_putermans_section_3_1(method):
-    P = np.array([[[0.5, 0.5], [0, 1]], [[0, 1], [0, 1]]])
-    r = np.array([[5.0, 10.0], [-1.0, -1.0]])
-    np.testing.assert_allclose(rescaled(P, r, 0.95, method), [-60 / 7, -20], rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_replacement_of_an_asset(method):
-    """Miranda and Fackler, Section 7.6.2: an asset of age 1 to 5 earns 50 - 2.5 a - 2.5 a^2; a new one costs 75."""
-    age = np.arange(1, 6)
-    r = np.stack([50 - 2.5 * age - 2.5 * age**2, np.full(5, 50.0 - 75)], axis=-1)
-    P = np.zeros((5, 2, 5))
-    P[np.arange(5), 0, np.minimum(np.arange(5) + 1, 4)] = 1
-    P[:, 1, 0] = 1
-    V = rescaled(P, r, 0.9, method)
-    assert V[0] == pytest.approx(744750 / 3439, abs=1e-9)
-    listed = [216.56004652515267, 190.6222739168363, 172.91363768537366, 169.9040418726374, 169.9040418726374]
-    np.testing.assert_allclose(V, listed, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_forest_of_three_ages(method):
-    """Wait (fire with probability .1) or cut; 4 for an old forest that is kept, 1 and 2 for cutting at ages 1 and 2."""
-    P = np.zeros((3, 2, 3))
-    P[:, 0, 0] = 0.1
-    P[np.arange(3), 0, [1, 2, 2]] = 0.9
-    P[:, 1, 0] = 1
-    r = np.array([[0.0, 0.0], [0.0, 1.0], [4.0, 2.0]])
-    np.testing.assert_allclose(rescaled(P, r, 0.9, method), [26.244, 29.484, 33.484], rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_closed_forms(method):
-    sea = solve(deep_sea(8, 0.95), method)
-    assert sea.optimum == pytest.approx(0.05 * 0.95**7 / (1 - 0.95**8), abs=2 * sea.optimum_error + 1e-12)
-    assert solve(trap(0.9), method).optimum == pytest.approx(1, abs=1e-9)
-    assert solve(bandit_of([0.2, 0.7, 0.4], 0.8), method).optimum == pytest.approx(0.8 * 0.7, abs=1e-9)
-    two = solve(two_cycle(0.9), method)
-    np.testing.assert_allclose(two.V, [10, 90 / 11, 10], rtol=0, atol=1e-8)
-    assert (two.policy.argmax(-1) == [1, 0, 0]).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_one_state_and_one_action(method):
-    one = solve(one_state_of([0.25, 0.75], 0.9), method)
-    assert one.optimum == pytest.approx(0.75, abs=1e-12)
-    assert (one.policy == [[0, 1]]).all()
-    alone = solve(one_state_of([0.5], 0.99), method)
-    assert pytest.approx(50, abs=1e-9) == alone.V
-    assert (alone.policy == [[1]]).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -265,12 +234,6 @@ def test_bad_input_is_named():
         solve(mdp, "simplex")
     with pytest.raises(InputError, match="method is None, not one of"):
         solve(mdp, None)
-
-
-def test_a_solution_reads_well():
-    solution = solve(riverswim(6, 0.9))
-    assert repr(solution).startswith("<Solution by modified_policy_iteration in ")
-    assert "optimum 0.1304477742" in repr(solution)
 
 
 def test_rows_are_divided_by_their_sum_only_where_they_miss_it():

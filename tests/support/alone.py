@@ -37,10 +37,10 @@ def hide(modules):
 
 def main(hidden, lines):
     hide(hidden)
-    from ravi.cli.doctor import installation
+    from ravi.cli import checks
     from tests.support.command import typed
 
-    installation.same_bits = lambda: iter(())  # a process that would take seconds
+    checks.same_bits = lambda: iter(())  # a process that would take seconds
     here = nullcontext
     if not {"pyarrow", "duckdb"} & set(hidden):
         from tests.support.pools import in_this_process as here

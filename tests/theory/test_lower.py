@@ -1,4 +1,4 @@
-"""Is the lower bound one? Every step of its proof is held against exact values, and every learner against the whole."""
+"""The lower bound: every step of its proof is held against exact values, and every learner against the whole."""
 
 from math import sqrt
 

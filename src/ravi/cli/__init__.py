@@ -90,7 +90,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        say(f"ravi: {validation.shown(error.filename)} is no path: it is too long", error=True)
+        say(f"ravi: {validation.shown(error.filename)} is too long for a path", error=True)
         sys.exit(2)
     except MemoryError as error:
         say(f"ravi: {': '.join(filter(None, ['there is not enough memory', str(error)]))}", error=True)

@@ -111,7 +111,9 @@ def learn(
     ] = "nothing",
     evaluate: Annotated[
         int | None,
-        typer.Option(help="Steps more in which the policy is played without learning. Default a tenth of the steps."),
+        typer.Option(
+            help="The number of further steps, in which the policy is played without learning. Default a tenth."
+        ),
     ] = None,
     seed: SEED = 0,
     save: Annotated[Path | None, typer.Option(help="Save the policy to this file.")] = None,

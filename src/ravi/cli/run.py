@@ -71,7 +71,7 @@ def run(
         archive.check_place(save)  # told before the work, not after
     if figure is not None:
         if world.kind == "large":
-            raise InputError(f"--figure draws the regret, and in a large world, {world.name}, none is computed")
+            raise InputError(f"--figure draws the regret, and none is computed in the large world {world.name}")
         from ravi.display.style import library
 
         archive.check_place(figure, "the figure")
@@ -241,7 +241,7 @@ def verify(
     typed(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
-        raise InputError(f"--variants has MDPs of its own: leave out {mdp}, or --variants")
+        raise InputError(f"--variants chooses its own MDPs: leave out {mdp}, or --variants")
     if mdp is None and (html_file is not None or figure is not None or steps is not None):
         raise InputError("--html, --figure and --steps are of one run: name an MDP")
     for path in filter(None, (json_file, html_file, figure)):

@@ -237,7 +237,9 @@ def _values(name: str, column: Any) -> list[Any]:
         return list(column.to_pylist())
     except (OverflowError, ValueError) as error:
         advice = f'CAST("{name}" AS VARCHAR) is a text'
-        raise InputError(f"--sql: {name} holds a date or a time that Python has not ({error}): {advice}") from None
+        raise InputError(
+            f"--sql: {name} holds a date or a time that Python cannot represent ({error}): {advice}"
+        ) from None
 
 
 def _cell(value: Any) -> str:

@@ -31,7 +31,9 @@ def bsuite(
         raise InputError(f"{environment.__name__} is a class, not an environment: {environment.__name__}() is one")
     needs = [need for need in ("reset", "step", "action_spec") if not hasattr(environment, need)]
     if needs:
-        raise InputError(f"{validation.shown(environment)} is no environment of dm_env: it has no {', '.join(needs)}")
+        raise InputError(
+            f"{validation.shown(environment)} is not an environment of dm_env: it has no {', '.join(needs)}"
+        )
     world, called = deepcopy(environment), name or type(environment).__name__
     A = _actions(world, called)
     found: dict[bytes, int] = {}
@@ -68,7 +70,9 @@ def bsuite(
 def _actions(world: Any, called: str) -> int:
     spec = world.action_spec()
     if not hasattr(spec, "num_values"):
-        raise InputError(f"{called} has the actions {validation.shown(spec)}, without num_values: not 0 to A - 1")
+        raise InputError(
+            f"the actions of {called} are {validation.shown(spec)}, without num_values; they must be 0 to A - 1"
+        )
     return validation.whole(spec.num_values, "num_values of the actions")
 
 

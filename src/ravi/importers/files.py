@@ -21,9 +21,9 @@ def read(path: str | os.PathLike[str], discount: float | None = None, **options:
     if ending in OTHERS:
         raise InputError(f"{path} belongs to a model; give {Path(path).with_suffix('.tra')}, which is read with it")
     if ending not in ENDINGS:
-        raise InputError(f"{path} is of no format that is read here: {', '.join(ENDINGS)}, and ravi's own")
+        raise InputError(f"{path} has none of the formats that ravi reads: {', '.join(ENDINGS)}, and its own")
     if discount is None and ENDINGS[ending] is not pomdp:
-        raise InputError(f"{path} says no discount: write {path},discount=0.95, or discount=0.95 in Python")
+        raise InputError(f"{path} has no discount: write {path},discount=0.95, or discount=0.95 in Python")
     return ENDINGS[ending](path, discount=discount, **options)  # type: ignore[operator]
 
 

@@ -18,7 +18,7 @@ def quantecon(ddp: Any, *, initial: Any = 0, name: str = "DiscreteDP") -> Import
     """The MDP of a `quantecon.markov.DiscreteDP`: `initial` is nu_0, or one state, of which it says nothing."""
     missing = [field for field in ("R", "Q", "beta") if not hasattr(ddp, field)]
     if missing:
-        raise InputError(f"{validation.shown(ddp)} is no DiscreteDP: it has no {', '.join(missing)}")
+        raise InputError(f"{validation.shown(ddp)} is not a DiscreteDP: it has no {', '.join(missing)}")
     x, a, rows, earned = _pairs(ddp)
     X, A = rows.shape[1], int(a.max()) + 1
     wrong = np.isnan(earned) | (earned == np.inf)
@@ -49,7 +49,7 @@ def _indices(ddp: Any, field: str, L: int, most: int = 2**20) -> Any:
     """The states, or the actions, of L pairs."""
     given = getattr(ddp, field, None)
     if given is None:
-        raise InputError(f"R has shape ({L},), by pairs, but there are no {field}; s_indices and a_indices are theirs")
+        raise InputError(f"R has shape ({L},), an entry for each pair, but the model has no {field}")
     found = validation.shaped(validation.array(given, field), (L,), field, "(L,)")
     wrong = ~((found >= 0) & (found < most) & (found == np.floor(found)))
     if wrong.any():
@@ -140,7 +140,7 @@ def colosseum(mdp: Any, discount: float) -> Imported:
         each for each in ("transition_matrix_and_rewards", "starting_state_distribution") if not hasattr(mdp, each)
     ]
     if missing:
-        raise InputError(f"{validation.shown(mdp)} is no MDP of Colosseum: it has no {', '.join(missing)}")
+        raise InputError(f"{validation.shown(mdp)} is not an MDP of Colosseum: it has no {', '.join(missing)}")
     T, R = mdp.transition_matrix_and_rewards
     return tables(T, R, discount, initial=np.asarray(mdp.starting_state_distribution, float), name=type(mdp).__name__,
                   renormalise=True)  # fmt: skip

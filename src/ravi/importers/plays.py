@@ -234,7 +234,7 @@ def _log(rows: Rows, learned: bool) -> _Log:
     end = np.array([_flag(rows, i, value) for i, value in enumerate(of.get("end", [0] * n))])
     states, both = numbered(rows, "state", "next")
     if end.any() and END in states:
-        raise InputError(f"{rows.name} has a state {END!r}, which is the state that plays with an end lead to here")
+        raise InputError(f"{rows.name} has a state {END!r}, which is the name of the state that an end leads to")
     x, y = np.array(both[:n]), np.where(end, len(states), both[n:])
     actions, a = numbered(rows, "action")
     firsts = x[_begins(rows, x, y, end)] if learned else x[:1]

@@ -67,7 +67,9 @@ class _Reader:
             line, word = self.take()
             if word not in WORDS:
                 near = validation.did_you_mean(word, WORDS)
-                raise self.lines.wrong(line, f"{word!r} begins nothing here; {', '.join(WORDS)} do.{near}")
+                raise self.lines.wrong(
+                    line, f"{word!r} begins no entry; an entry begins with one of {', '.join(WORDS)}.{near}"
+                )
             if word == "start":
                 self._may_start(line)
             if word == "start" and self.peek() in ("include", "exclude"):

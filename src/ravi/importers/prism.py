@@ -48,7 +48,9 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
         earned = earned + np.array([of_moves.get(move, 0.0) for move in moves])
         others = of_moves.keys() - set(moves)
         if others:
-            raise InputError(f"{file.with_suffix('.trew')} rewards {_move(min(others))}, which {file} has not")
+            raise InputError(
+                f"{file.with_suffix('.trew')} rewards {_move(min(others))}, a transition that {file} does not have"
+            )
     never = np.setdiff1d(np.arange(X), x)  # deadlocks stay, as PRISM makes them, and earn what their state does
     loops = np.zeros(len(never), int)
     kept = np.zeros(len(never)) if of_states is None else of_states[never]

@@ -90,7 +90,7 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
         known = COLUMNS.get(column, (column,))
         match = [each for each in found if each.strip().lower() in known]
         if len(match) > 1:
-            raise InputError(f"{name} has the columns {' and '.join(match)}, which are both {column}")
+            raise InputError(f"{name} has the columns {' and '.join(match)}, which both mean {column}")
         if match:
             columns[column] = found[match[0]]
     missing = [column for column in wanted if column not in columns]
@@ -114,7 +114,7 @@ def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]
         try:
             parsed.append(next(csv.reader([text], skipinitialspace=True, strict=True)))
         except csv.Error as error:
-            raise lines.wrong(number, f"{text!r} is no line of CSV ({error})") from None
+            raise lines.wrong(number, f"{text!r} is not a line of CSV ({error})") from None
     head = parsed[0]
     if len(set(head)) < len(head):
         raise lines.wrong(lines[0][0], "a column stands twice")

@@ -23,7 +23,7 @@ from ravi._jit.teams import each
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.optimism.kl_dual import CERTAIN, shortfall
-from ravi.optimism.sets import top_of
+from ravi.optimism.sets import best_in_ball
 
 LOG_PI = math.log(math.pi)
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -123,11 +123,10 @@ def _most(successors, visits, moves, rho, support, V):  # type: ignore[no-untype
         highest = V[i].max()
         for x in range(X):
             for a in range(A):
-                top = top_of(successors[x, a], V[i]) if support else highest
-                k = seen(successors[x, a], moves[i, x, a], visits[i, x, a], rho[i, x, a], to, p)
-                if k > 0:
-                    top -= shortfall(k, to, p, rho[i, x, a] / visits[i, x, a], V[i], top, np.nan, y)[0]
-                best[i, x, a] = top
+                N = visits[i, x, a]
+                k = seen(successors[x, a], moves[i, x, a], N, rho[i, x, a], to, p)
+                radius = rho[i, x, a] / max(N, 1)
+                best[i, x, a], _ = best_in_ball(successors[x, a], support, k, to, p, radius, V[i], highest, np.nan, y)
     return best
 
 

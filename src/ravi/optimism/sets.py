@@ -333,14 +333,34 @@ def prepare_kl(own, i, k):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def best_in_ball(successors, stored, K, to, p, radius, v, top, z, y):  # type: ignore[no-untyped-def]
+    """max <p, V> of one pair over the ball of K successors that were seen, on the stored ones or on all states, whose
+    largest V is `top`; and ln of the dual, to start from next time (`ravi.optimism.kl_dual`)."""
+    value, below = top, 0.0
+    if stored:
+        value = top_of(successors, v)
+    if K > 0:
+        below, z = shortfall(K, to, p, radius, v, value, z, y)
+    return value - below, z
+
+
+@compiled
 def most_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    _most_in_balls(own, k, v, highest(v), False, out)
+
+
+@compiled
+def most_stored_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
+    _most_in_balls(own, k, v, 0.0, True, out)
+
+
+@compiled
+def _most_in_balls(own, k, v, top, stored, out):  # type: ignore[no-untyped-def]
     radius, size, to, p, y, start = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
-    top = highest(v)
     for q in each(out.shape[0]):
-        below, K = 0.0, size[q]
-        if K > 0:
-            below, start[q] = shortfall(K, to[q], p[q], radius[q], v, top, start[q], y[q])
-        out[q] = top - below
+        out[q], start[q] = best_in_ball(
+            own.successors[q], stored, size[q], to[q], p[q], radius[q], v, top, start[q], y[q]
+        )
 
 
 plain = Sets(nothing, most_plain)  # without radii

@@ -29,8 +29,7 @@ from ravi._jit.functions import compiled
 from ravi._jit.teams import each
 from ravi.core import Problem, told
 from ravi.optimism.extended_value_iteration import Sets
-from ravi.optimism.kl_dual import shortfall
-from ravi.optimism.sets import _product, arrange, prepare_kl, reranked, top_of, unranked
+from ravi.optimism.sets import _product, arrange, most_stored_kl, prepare_kl, reranked, top_of, unranked
 
 
 def is_told(support: str) -> bool:
@@ -118,18 +117,6 @@ def most_in_stored_box(own, i, k, v, out):  # type: ignore[no-untyped-def]
                 w[q, j] += taken
                 mass -= taken
         out[q] = _product(K, to[q], w[q], v)
-
-
-@compiled
-def most_stored_kl(own, i, k, v, out):  # type: ignore[no-untyped-def]
-    radius, size, to, p, y, start = own.radius[k], own.size[k], own.to[k], own.p[k], own.w[k], own.rest[k]
-    successors = own.successors
-    for q in each(out.shape[0]):
-        top = top_of(successors[q], v)
-        below, K = 0.0, size[q]
-        if K > 0:
-            below, start[q] = shortfall(K, to[q], p[q], radius[q], v, top, start[q], y[q])
-        out[q] = top - below
 
 
 @compiled

@@ -139,7 +139,7 @@ def scaling(
     if (s <= 0).any():
         raise InputError("sizes must be positive")
     if flag(paired, "paired") and len({len(each) for each in x}) > 1:
-        raise InputError(f"paired values are as many at every size, not {[len(each) for each in x]}")
+        raise InputError(f"paired values must be equally many at every size, not {[len(each) for each in x]}")
     held = [np.stack(x, axis=1)] if paired else [each[:, None] for each in x]
     return _slope(s, held, level, resamples, key, "size")
 

@@ -99,7 +99,7 @@ def enough(
     values = _told_apart(scores, names, mdp)
     looks = min(map(len, values)) // batch
     if not looks:
-        raise InputError(f"a batch of {batch} seeds: there are {min(map(len, values))}")
+        raise InputError(f"a batch has {batch} seeds, and there are only {min(map(len, values))}")
     pairs = [(0, i) for i in range(1, len(names))] if against else list(combinations(range(len(names)), 2))
     test = _adastop()(
         n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=key

@@ -355,7 +355,7 @@ MISTAKES = [
         for learner, option in (
             ("ravi-ucb,scale=1", "scale"),
             ("politex,step_scale=2", "step_scale"),
-            ("o-reps,eta=1", "eta"),
+            ("npg,eta=1", "eta"),
             ("ucbvi-gamma,beta=1", "beta"),
             ("r-max,m=3", "m"),
         )

@@ -240,5 +240,5 @@ def test_one_epoch_and_one_seed_are_drawn():
 
 
 def test_learners_of_another_form_are_not_watched():
-    with pytest.raises(InputError, match="psrl does not tell its parts"):
+    with pytest.raises(InputError, match="psrl has no parts"):
         learning.watched("psrl", "riverswim/4", 10)

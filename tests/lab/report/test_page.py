@@ -557,11 +557,11 @@ def test_claims_of_the_paper_are_shown_from_the_folder_or_from_a_file(folder, tm
 @pytest.mark.parametrize(
     ("content", "told"),
     [("{", "is no JSON"), ("[1]", "entry 0 is not what ravi verify --json writes"),
-     ('{"claims": [3]}', "entry 0"), (None, "cannot read"), ('{"claims": [], "seeds": 3}', "seeds is no list"),
-     ('{"claims": [{}]}', "claim 0: verdict is missing"), ('{"claims": [{"verdict": 3}]}', "verdict is no text"),
-     ('{"claims": [{"verdict": "holds", "bound": "2"}]}', "claim 0: bound is no number"),
-     ('{"claims": [{"verdict": "holds", "measured": [1]}]}', "measured is no number"),
-     ('{"claims": [], "mdp": {}}', "mdp is no text"), ("[" * 100_000, "is no JSON")],
+     ('{"claims": [3]}', "entry 0"), (None, "cannot read"), ('{"claims": [], "seeds": 3}', "seeds is not a list"),
+     ('{"claims": [{}]}', "claim 0: verdict is missing"), ('{"claims": [{"verdict": 3}]}', "verdict is not a text"),
+     ('{"claims": [{"verdict": "holds", "bound": "2"}]}', "claim 0: bound is not a number"),
+     ('{"claims": [{"verdict": "holds", "measured": [1]}]}', "measured is not a number"),
+     ('{"claims": [], "mdp": {}}', "mdp is not a text"), ("[" * 100_000, "is no JSON")],
 )  # fmt: skip
 def test_a_bad_file_of_claims_is_named(folder, tmp_path, content, told):
     file = tmp_path / "claims.json"

@@ -1,49 +1,28 @@
-"""OPPO against its literal transcription, its limits, and what its evaluation promises."""
+"""OPPO: its limits, and what its evaluation promises."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.core import MDP
+from ravi.core import MDP, Path
 from ravi.learners.regularised.oppo import oppo
 from ravi.mdps import garnets, riverswim, riverswim_mixture
 from ravi.planning.backward import lists, policy_pass
 from ravi.planning.evaluation import staged_values
+from ravi.runtime import tree
 from ravi.runtime.api import run
-from ravi.runtime.tree import leaves
-from ravi.validation import InputError
 from tests.helpers import dense, spy
-from tests.learners.mixture.test_ucrl_vtr import (
-    CONTRACT,
-    MDPS,
-    compared,
-    dense_values,
-    goes_in_stretches,
-    literal_arguments,
-    one_hot,
-)
-from tests.literal import staged
+from tests.learners.test_literal import MIXTURES
 
 
-@pytest.mark.parametrize("name", MDPS)
-@pytest.mark.parametrize(("scale", "step_scale", "lam"), [(1.0, 1.0, 1.0), (0.03, 20.0, 0.5)])
-def test_a_run_is_the_literal_algorithm(name, scale, step_scale, lam):
-    mdp, T, seed = MDPS[name](), 250, 11
-    options = {"scale": scale, "step_scale": step_scale, "regularization": lam, "truncation": 0.1}
-    learner = oppo(mdp.problem, T, **options)
-    H, K = mdp.horizon, (1 - mdp.discount) * T + mdp.discount
-    alpha = step_scale * np.sqrt(2 * np.log(mdp.actions) / (H**2 * K))
-    assert learner.settings["alpha"] == pytest.approx(alpha, rel=1e-12)
-    epochs = staged.oppo(
-        *literal_arguments(mdp), T, learner.stages, alpha, scale, 1 / T, lam, mdp.parameter_bound, seed
-    )
-    pairs = compared(mdp, learner, T, seed, epochs)
-    for state, epoch in pairs:
-        np.testing.assert_allclose(state.Q[0], epoch[6], rtol=0, atol=1e-7)
-        np.testing.assert_allclose(np.exp(state.log_policy[0]), state.policy[0], rtol=1e-12, atol=1e-300)
-    if scale < 1:  # the comparison is of policies that have moved, and not of truncated values alone
-        assert np.ptp(pairs[-1][0].policy[0], axis=-1).max() > 0.1
-        assert (pairs[-1][0].Q[0] < 0.99 * H).any()
+def one_hot(mdp):
+    """The same MDP as a mixture with a coordinate for every (x, a, x'): theta = P."""
+    X, A, P = mdp.states, mdp.actions, dense(mdp)
+    psi = np.eye(X * A * X).reshape(X, A, X, X * A * X)
+    everywhere = np.broadcast_to(np.arange(X), (X, A, X))
+    return MDP.from_features(psi, P.ravel(), everywhere, mdp.rewards, mdp.discount, mdp.initial, name="one-hot")
 
 
 def test_one_hot_features_are_a_tabular_learner():
@@ -75,14 +54,6 @@ def test_one_hot_features_are_a_tabular_learner():
     assert np.ptp(pi, axis=-1).max() > 0.5
 
 
-def test_without_steps_the_policy_stays_uniform():
-    mdp, seen = garnets(3, 6, 3, 3, 2, 0.8), []
-    run(oppo(mdp.problem, 300, scale=0.1, step_scale=0), mdp, 300, 2, measures=[spy(seen)])
-    for state, _ in seen:
-        np.testing.assert_allclose(state.policy, 1 / 3, rtol=0, atol=1e-12)
-        assert np.isfinite(state.V).all()
-
-
 def test_with_huge_steps_the_policy_is_greedy_in_the_sum_of_all_values():
     mdp, seen = garnets(3, 6, 3, 3, 2, 0.8), []
     learner = oppo(mdp.problem, 300, scale=0.1, step_scale=1e9)
@@ -99,10 +70,10 @@ def test_with_huge_steps_the_policy_is_greedy_in_the_sum_of_all_values():
     assert compared > 1000
 
 
-@pytest.mark.parametrize("name", MDPS)
+@pytest.mark.parametrize("name", MIXTURES)
 def test_with_theta_known_the_evaluation_is_that_of_the_policy(name):
     """V_0 is what the S stages earn: W_0 less what lies beyond them, at most gamma^S H."""
-    mdp, S = MDPS[name](), 30
+    mdp, S = ids.mdp(name), 30
     policy = np.random.default_rng(1).dirichlet(np.ones(mdp.actions), (1, S, mdp.states))
     V, Q = np.zeros((1, S + 1, mdp.states)), np.zeros(policy.shape)
     known = mdp.parameter[None], np.eye(mdp.dimension)[None], np.zeros(1)
@@ -137,49 +108,31 @@ def test_an_evaluation_whose_ellipsoid_covers_theta_is_optimistic(mdp):
     assert close > 250  # where a bonus that is a little too small would be seen
 
 
-def test_the_score_is_that_of_the_unrolled_policies():
-    mdp, T, seen = garnets(3, 6, 3, 3, 2, 0.8), 400, []
-    learner = oppo(mdp.problem, T, scale=0.1, step_scale=20.0, truncation=0.5)
-    made = run(learner, mdp, T, [4], measures=[spy(seen)])
-    lengths = np.diff([*made.T_k[0], T + 1])
-    gaps = [made.optimum - (1 - mdp.discount) * mdp.initial @ dense_values(mdp, s.policy[0]) for s, _ in seen]
-    assert abs(made.regret[0] - lengths @ gaps) <= made.regret_error[0] + 1e-9
-    assert np.ptp(gaps) > 0.01
-
-
 def test_nothing_grows_with_time():
     mdp = one_hot(riverswim(4, 0.8))
     short, long = (run(oppo(mdp.problem, T, scale=0.1), mdp, T, 2, measured=False) for T in (50, 3500))
-    sizes = [{name: leaf.nbytes for name, leaf in leaves(made.state)} for made in (short, long)]
+    sizes = [{name: leaf.nbytes for name, leaf in tree.leaves(made.state)} for made in (short, long)]
     assert sizes[0] == sizes[1]
     for Lam, inverse in zip(long.state.data.covariance, long.state.data.inverse, strict=True):
         np.testing.assert_allclose(inverse, np.linalg.inv(Lam), rtol=1e-8, atol=1e-14)
 
 
-@pytest.mark.parametrize("mdp", CONTRACT)
-@pytest.mark.parametrize("options", [{}, {"scale": 0.03, "step_scale": 30.0}])
-def test_stretches_of_an_epoch_do_not_change_a_run(mdp, options, monkeypatch):
-    goes_in_stretches(oppo, ids.mdp(mdp), options, monkeypatch)
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"scale": -1}, "scale"),
-        ({"step_scale": -1}, "step_scale"),
-        ({"delta": 0}, "delta"),
-        ({"regularization": -2}, "regularization"),
-        ({"truncation": 0}, "truncation"),
-    ],
-)
-def test_bad_options_are_named(options, named):
-    with pytest.raises(InputError, match=named):
-        oppo(riverswim_mixture(4, 0.8).problem, 100, **options)
-
-
-def test_features_are_needed():
-    with pytest.raises(InputError, match="no features"):
-        oppo(riverswim(4, 0.8).problem, 100)
+@pytest.mark.parametrize("mdp", MIXTURES)
+def test_stretches_of_an_epoch_do_not_change_what_is_learned(mdp):
+    seen, pieces = [], 0
+    learner = ids.learner("oppo,scale=0.03,step_scale=30", ids.mdp(mdp), 400)
+    run(learner, mdp, 400, [5], measures=[spy(seen)])
+    for (state, path), (after, _) in pairwise(seen):
+        s, length = tree.copy(state), int(path.length[0])
+        s.age[:] = s.began[:] = 0
+        for begin in range(0, length, 3):
+            size = min(3, length - begin)
+            arrays = [array[:, begin : begin + size] for array in path[:5]]
+            s.age[:] = 0 if begin + size == length else begin + size  # as the walk leaves it
+            s = learner.add(s, Path(*arrays, np.array([size]), path.time + begin, path.after))
+            pieces += begin > 0
+        assert learner.plan(s).policy.tobytes() == after.policy.tobytes()
+    assert pieces > 30
 
 
 def test_one_action_leaves_nothing_to_choose():

@@ -145,7 +145,7 @@ def _shown(label: str, curves: Curves, level: float) -> Band:
         raise InputError(f"the curves of {label!r} have shape {values.shape}, not (n, {len(times)}) with n >= 1")
     there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
     if not there.any():
-        raise InputError(f"the curves of {label!r} hold no time that every seed has come to")
+        raise InputError(f"the curves of {label!r} have no time that every seed has reached")
     return Band(times[there], *band(values[:, there], level=level), len(values))
 
 

@@ -227,7 +227,7 @@ def _constants(text: str | None, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} has constants that are no JSON: {error}") from None
+        raise InputError(f"{where} has constants that are not JSON: {error}") from None
     return found if isinstance(found, dict) else {}
 
 

@@ -60,7 +60,7 @@ def watch(learner: Learner, mdp: MDP) -> Measure:
 
     parts = learner.parts
     if parts is None:
-        raise InputError(f"{learner.name} does not tell its parts: only learners of RAVI-UCB's form can be watched")
+        raise InputError(f"{learner.name} has no parts to record: only learners of RAVI-UCB's form have them")
 
     def init(keys: Array) -> Watch:
         n = len(keys)

@@ -112,7 +112,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         if row["regret"] is not None and row["scale"] is not None:
             found.setdefault(str(row["learner"]), []).append(row)
     if not found:
-        raise InputError("there is no configuration that was tried with success")
+        raise InputError("no configuration succeeded")
     every = looks(dict.fromkeys([*order, *found]))
     found = {name: found[name] for name in every if name in found}
     shown, chosen = {}, {}

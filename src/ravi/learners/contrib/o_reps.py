@@ -56,15 +56,14 @@ class State(NamedTuple):
     unfinished: Whole  # plans whose flow is off by more than 1e-11   (n,)
 
 
-def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float | None = None) -> Learner:
+def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0) -> Learner:
     """Certainty-equivalent O-REPS; `step_scale` multiplies eta."""
     T = validation.steps(steps)
     gamma, nu0 = problem.discount, problem.initial
     X, A = problem.states, problem.actions
     K = constants.expected_epochs(problem.horizon, T)
-    eta = sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K) if eta is None else validation.positive(eta, "eta")
-    step_size = validation.positive(eta * validation.positive(step_scale, "step_scale"), "step_scale * eta")
-    validation.derived(lambda: 1e6 * problem.horizon * step_size, "eta V", step_scale=step_scale, eta=eta)
+    eta = validation.positive(step_scale, "step_scale") * sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K)
+    validation.derived(lambda: 1e6 * problem.horizon * eta, "eta V", step_scale=step_scale)
     itself = np.broadcast_to(np.arange(X, dtype=np.int32)[:, None, None], (X, A, 1))
     successors = np.concatenate([problem.successors, itself], axis=-1)  # one more: the state itself
 
@@ -75,14 +74,14 @@ def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0, eta: float 
 
     def plan(s: State) -> State:
         r, P_hat = _model(problem.rewards, s.data.visits, s.data.moves)
-        _, flow = step(r, successors, P_hat, gamma, nu0, step_size, s.dual, s.log_policy, s.policy)  # pi_k, in place
+        _, flow = step(r, successors, P_hat, gamma, nu0, eta, s.dual, s.log_policy, s.policy)  # pi_k, in place
         return s._replace(unfinished=s.unfinished + (flow > FLOW))
 
     def add(s: State, path: Path) -> State:
         tally(s.data, path)
         return s
 
-    return Learner("o-reps", init, plan, add, at_reset(), {"eta": step_size, "step_scale": step_scale})
+    return Learner("o-reps", init, plan, add, at_reset(), {"eta": eta, "step_scale": step_scale})
 
 
 @compiled

@@ -86,9 +86,8 @@ class State(NamedTuple):
 
 @takes()
 def rmax_ravi_ucb(
-    problem: Problem, T: int, o: Regression, step_scale: float = 1.0, threshold: float = 0.5, ascension: str = "hard",
-    eta: float | None = None, beta: float | None = None,
-) -> Learner:  # fmt: skip
+    problem: Problem, T: int, o: Regression, step_scale: float = 1.0, threshold: float = 0.5, ascension: str = "hard"
+) -> Learner:
     """RMAX-RAVI-UCB; `threshold` is omega, the bonus above which a pair leads to heaven."""
     scale, delta, lam = o
     hard = validation.one_of(ascension, ("hard", "sigmoid"), "ascension") == "hard"
@@ -98,12 +97,8 @@ def rmax_ravi_ucb(
     d = phi.shape[-1]
     top = (1 + 2 * omega) * H  # values end here
     E = 1 + d / log(2) * log(1 + T / (lam * d))  # phases, at most
-    if beta is None:
-        beta = top * d * sqrt(log(2 * d * T / delta))
-    beta = validation.nonnegative(beta, "beta") * scale
-    if eta is None:
-        eta = sqrt(2 * E * log(max(A, 2)) / T) / top
-    eta = validation.positive(eta, "eta") * validation.positive(step_scale, "step_scale")
+    beta = top * d * sqrt(log(2 * d * T / delta)) * scale
+    eta = sqrt(2 * E * log(max(A, 2)) / T) / top * validation.positive(step_scale, "step_scale")
     steepness = max(1.0, log(T))
 
     def ascend(CB: Array) -> Array:

@@ -29,8 +29,7 @@ round of the least max |J_{u+1} - J_u| is played, and the seed's count `unsettle
 to go in circles.
 
 Constants: alpha = k sqrt(ln(T k / delta)), k = 9 d (H + 1), delta = 1/T, lambda = 1: the paper's, for orthogonal
-features and B* <= H (for other features its k grows, with 54 d t^(1/3) for 9 d). `scale` multiplies alpha, `tolerance`
-is tol, `rounds` is U.
+features and B* <= H (for other features its k grows, with 54 d t^(1/3) for 9 d). `scale` multiplies alpha.
 Guarantee: of order sqrt(T) for orthogonal features; elsewhere none for this k (with its larger one the paper has
 T^(5/6)).
 Composition: regression on all moves x alpha ||phi||_{Lambda^-1} x truncated greedy iteration x doubled determinants.
@@ -46,7 +45,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
@@ -72,15 +70,12 @@ class State(NamedTuple):
 
 
 @takes()
-def fixed_point_lsvi(
-    problem: Problem, T: int, o: Regression, rounds: int | None = None, tolerance: float | None = None
-) -> Learner:
-    """Fixed-point LSVI on the shortest-path form of the problem; `rounds` is U, the most per plan."""
+def fixed_point_lsvi(problem: Problem, T: int, o: Regression) -> Learner:
+    """Fixed-point LSVI on the shortest-path form of the problem."""
     scale, delta, lam = o
     gamma, H, X, A = problem.discount, problem.horizon, problem.states, problem.actions
-    tol = 1 / T if tolerance is None else validation.positive(tolerance, "tolerance")
-    contraction = max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(H / tol) / log(1 / gamma)))
-    U = contraction if rounds is None else validation.whole(rounds, "rounds")
+    tol = 1 / T
+    U = most_rounds(gamma, tol)
     phi = features_of(problem)
     d = phi.shape[-1]
     k = 9 * d * (H + 1)
@@ -111,6 +106,11 @@ def fixed_point_lsvi(
         "fixed-point-lsvi", init, plan, keep, whenever(), settings,
         walk=gram_walk(lambda s: (s.data, phi, None)),
     )  # fmt: skip
+
+
+def most_rounds(gamma: float, tol: float) -> int:
+    """U."""
+    return max(1, 2 + ceil(log(1 / tol) / log(1 / gamma)), ceil(log(1 / (1 - gamma) / tol) / log(1 / gamma)))
 
 
 @compiled

@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 @takes()
-def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, beta: float | None = None) -> Learner:
+def fopo(problem: Problem, T: int, o: Regression, span: float | None = None) -> Learner:
     """FOPO on the reset chain; `span` is sp, a bound on the span of V*."""
     scale, delta, lam = o
     sp = problem.horizon if span is None else validation.positive(span, "span")
@@ -76,9 +76,7 @@ def fopo(problem: Problem, T: int, o: Regression, span: float | None = None, bet
             f"fopo searches over policies: it takes X <= {MOST_STATES} and d <= {MOST_DIMENSIONS}, but {problem.name} "
             f"has X = {X} and d = {d}"
         )
-    if beta is None:
-        beta = 20 * (2 + sp) * d * sqrt(log(T / delta))
-    beta = validation.nonnegative(beta, "beta") * scale
+    beta = 20 * (2 + sp) * d * sqrt(log(T / delta)) * scale
     bound = (2 + sp) * sqrt(d)
     known = (problem.rewards, problem.discount, problem.initial, phi[0])
 

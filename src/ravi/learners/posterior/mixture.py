@@ -33,14 +33,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi._jit.functions import compiled
+from ravi._jit.functions import bound, compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.learners.posterior.draws import goal_of
-from ravi.learners.posterior.sparse import SHRINK
+from ravi.learners.posterior.sparse import MOST, SHRINK
 from ravi.optimism.likelihood import Likelihood, likelihood, rows_of, simulators
 from ravi.optimism.sets import _product
-from ravi.planning.sweeps import lowest
+from ravi.planning.sweeps import iterate, lowest
 from ravi.random import block
 from ravi.runtime.ranges import Fixed, Policy, Value
 from ravi.schedules import at_reset
@@ -214,42 +214,47 @@ def sampled(
     def draw(last: Drawn, i: int, at: Likelihood, t: int) -> None:
         draw_weights(at, last.theta[i], last.key[i], t)
         P = psi @ last.theta[i]
-        _optimal(problem.rewards, P, problem.successors, problem.discount, goal, last.u[i], last.policy[i])
+        new, actions = np.empty(X), np.empty(X, np.int64)
+        _optimal((problem.rewards, P, problem.successors, problem.discount, goal, last.u[i], new, actions), MOST)
+        last.policy[i] = np.eye(A)[actions]
 
     return none, draw
 
 
 @compiled
-def _optimal(rewards, P, successors, gamma, goal, u, policy):  # type: ignore[no-untyped-def]
-    """Modified policy iteration from u, in place, until span(T u - u) <= goal; the policy of the last T."""
+def _back_up(own):  # type: ignore[no-untyped-def]
+    """u <- T u less its least, and the actions that attain it; the span of the move, twice, and the goal."""
+    rewards, P, successors, gamma, goal, u, new, greedy = own
     X, A, B = P.shape
-    new, greedy = np.empty(X), np.empty(X, np.int64)
-    while True:
+    low, high = np.inf, -np.inf
+    for x in range(X):
+        best, b = -np.inf, 0
+        for a in range(A):
+            value = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
+            if value > best:
+                best, b = value, a
+        new[x], greedy[x] = best, b
+        low, high = min(low, best - u[x]), max(high, best - u[x])
+    _centre(new, u)
+    return high - low, goal, high - low
+
+
+@compiled
+def _sweep(own, goal, span):  # type: ignore[no-untyped-def]
+    """Sweeps of the greedy policy, until they move by a part of the span; how many."""
+    rewards, P, successors, gamma, _, u, new, greedy = own
+    X, _, B = P.shape
+    enough, sweeps = max(SHRINK * span, goal / 2), 0
+    while span > enough:
         low, high = np.inf, -np.inf
         for x in range(X):
-            best, b = -np.inf, 0
-            for a in range(A):
-                value = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
-                if value > best:
-                    best, b = value, a
-            new[x], greedy[x] = best, b
-            low, high = min(low, best - u[x]), max(high, best - u[x])
+            a = greedy[x]
+            new[x] = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
+            low, high = min(low, new[x] - u[x]), max(high, new[x] - u[x])
         span = high - low
         _centre(new, u)
-        if span <= goal:
-            break
-        enough = max(SHRINK * span, goal / 2)
-        while span > enough:  # sweeps of the greedy policy
-            low, high = np.inf, -np.inf
-            for x in range(X):
-                a = greedy[x]
-                new[x] = rewards[x, a] + gamma * _product(B, successors[x, a], P[x, a], u)
-                low, high = min(low, new[x] - u[x]), max(high, new[x] - u[x])
-            span = high - low
-            _centre(new, u)
-    policy[:] = 0.0
-    for x in range(X):
-        policy[x, greedy[x]] = 1.0
+        sweeps += 1
+    return sweeps
 
 
 @compiled
@@ -258,3 +263,6 @@ def _centre(new, u):  # type: ignore[no-untyped-def]
     least = lowest(new)
     for x in range(u.shape[0]):
         u[x] = new[x] - least
+
+
+_optimal = bound(iterate, backup=_back_up, sweep=_sweep)

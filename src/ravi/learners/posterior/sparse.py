@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ravi._jit.functions import compiled
+from ravi._jit.functions import bound, compiled
 from ravi.core import Array
-from ravi.planning.sweeps import highest
+from ravi.planning.sweeps import highest, iterate
 
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
+MOST = 2**31  # backups: more than any plan makes
 ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
 
 
@@ -35,19 +36,14 @@ def _rows(many: int, B: int) -> tuple[Array, Array, Array]:
 def solve(rows, gamma, goal, novel, r, u, greedy, chain):  # type: ignore[no-untyped-def]
     """Modified policy iteration from u, in place, until span(T u - u) <= goal times that of u; `greedy` is that of the
     last T. What is new earns `novel` for ever."""
-    next, means = chain[2], chain[5]
-    while True:
-        _improve(rows, gamma, r, u, means, next, greedy)
-        span = _move(gamma, novel, u, next)
-        enough = max(goal * highest(u), ROUNDING / (1.0 - gamma))
-        if span <= enough:
-            return
-        _follow(rows, gamma, novel, max(SHRINK * span, enough / 2), span, r, u, greedy, chain)
+    _solve((rows, gamma, goal, novel, r, u, greedy, chain), MOST)
 
 
 @compiled
-def _improve(rows, gamma, r, u, means, next, greedy):  # type: ignore[no-untyped-def]
+def _back_up(own):  # type: ignore[no-untyped-def]
     """The backup of u by the best actions, which are written."""
+    rows, gamma, goal, novel, r, u, greedy, chain = own
+    _, _, next, _, _, means = chain
     X, A = r.shape
     _average(rows, X * A, u, means)
     for x in range(X):
@@ -58,23 +54,32 @@ def _improve(rows, gamma, r, u, means, next, greedy):  # type: ignore[no-untyped
                 best = value
                 greedy[x] = a
         next[x] = best
+    span = _move(gamma, novel, u, next)
+    return span, max(goal * highest(u), ROUNDING / (1.0 - gamma)), span
 
 
 @compiled
-def _follow(rows, gamma, novel, enough, span, r, u, greedy, chain):  # type: ignore[no-untyped-def]
-    """Sweeps of the greedy policy, from u, which is its backup, until they move by a span of at most `enough`. A state
+def _follow(own, enough, span):  # type: ignore[no-untyped-def]
+    """Sweeps of the greedy policy, from u, which is its backup, until they move by a small part of its span. A state
     that only leads to what is new is worth what that is, and is left out."""
-    place, earns, next, values, own, _ = chain
-    size = _leave_out(rows, novel, r, greedy, place, earns, own)
+    rows, gamma, _, novel, r, u, greedy, chain = own
+    place, earns, next, values, own_rows, _ = chain
+    enough, sweeps = max(SHRINK * span, enough / 2), 0
+    size = _leave_out(rows, novel, r, greedy, place, earns, own_rows)
     for x in range(u.shape[0]):
         values[place[x]] = u[x]
     while span > enough:
-        _average(own, size, values, next)
+        _average(own_rows, size, values, next)
         for k in range(size):
             next[k] = earns[k] + gamma * next[k]
         span = _move(gamma, novel, values[: size + 1], next)
+        sweeps += 1
     for x in range(u.shape[0]):
         u[x] = values[place[x]]
+    return sweeps
+
+
+_solve = bound(iterate, backup=_back_up, sweep=_follow)
 
 
 @compiled

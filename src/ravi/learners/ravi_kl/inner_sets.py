@@ -16,9 +16,8 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, sync, team, team_max
 from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_plan
-from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import redundancy, seen
-from ravi.optimism.sets import top_of
+from ravi.optimism.sets import best_in_ball
 
 
 class OfSets(NamedTuple):
@@ -84,10 +83,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
     top = team_max(top)
     if own.fresh and learned.shape[0] == 0:  # U is all that is asked for
         for j in each(size.shape[0]):
-            U, K = top_of(successors[j], v) if support else top, size[j]
-            if K > 0:
-                below, dual[j] = shortfall(K, to[j], p[j], radius[j], v, U, dual[j], y[j])
-                U -= below
+            U, dual[j] = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], v, top, dual[j], y[j])
             Q[j] = max(min(r[j] + gamma * U, H), 0.0)
         sync()
         return
@@ -96,20 +92,14 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
         minus[x] = -v[x]
     sync()
     for j in each(size.shape[0]):
-        U = _largest(successors[j], support, size[j], to[j], p[j], radius[j], v, top, y[j])
-        L = -_largest(successors[j], support, size[j], to[j], p[j], radius[j], minus, less, y[j])
+        U, _ = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], v, top, np.nan, y[j])
+        less_L, _ = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], minus, less, np.nan, y[j])
+        L = -less_L
         CB = (U - L) / 2 * gamma
         if learned.shape[0] > 0:
             CB = learned[j] + CB
         Q[j] = max(min(r[j] + CB + gamma * ((L + U) / 2), H), 0.0)
     sync()
-
-
-@compiled
-def _largest(successors, support, K, to, p, d, v, top, y):  # type: ignore[no-untyped-def]
-    """max_C <q, v> of a pair."""
-    U = top_of(successors, v) if support else top
-    return U - shortfall(K, to, p, d, v, U, np.nan, y)[0] if K > 0 else U
 
 
 @compiled

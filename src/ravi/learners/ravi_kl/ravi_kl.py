@@ -49,13 +49,12 @@ from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.learners.ravi_ucb.inner import Counted
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.optimism.relative_entropy import ends, of_all_values
 from ravi.optimism.supported import is_told, known, outcomes
 from ravi.runtime.ranges import Fixed, Policy, Range, Value
-from ravi.runtime.seedwise import compiled_learner, over_all_seeds
+from ravi.runtime.seedwise import compiled_learner
 from ravi.theory import constants
 from ravi.theory import kl as theory
 from ravi.theory import tabular as of_tables
@@ -179,21 +178,14 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         return (high - low) / 2
 
     estimator = counts(problem)._replace(expect=expect, width=width)
-    sets = OfSets(np.array([level]), symbols, scale, told)
     on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
     learner = ravi_ucb_plus.generic(
-        problem,
-        estimator,
-        multiple_of_width(gamma, estimator),
-        step,
-        inner=M,
-        fresh=anew,
-        name="ravi-kl",
+        problem, estimator, multiple_of_width(gamma, estimator), step, inner=M, fresh=anew, name="ravi-kl",
         stated=Stated("tabular", None, scale, delta=delta, on=on),
         settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
+        numbers=OfSets(np.array([level]), symbols, scale, told),
     )  # fmt: skip
-    epoch = Counted(problem, sets, np.array([step]), anew, M, "uniform", ravi_ucb_plus.work)
-    return over_all_seeds(learner._replace(told=Told(told)), epoch.seedwise)
+    return learner._replace(told=Told(told))
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:

@@ -35,7 +35,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, over_seeds, sync
 from ravi._jit.teams import first as first_thread
 from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
-from ravi.learners.options import ALL, Builder, Options, takes
+from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import Form, counted_by, seed_learn
@@ -46,9 +46,11 @@ from ravi.theory import doubling as theory
 
 MOST = 2**60  # plays of a first phase
 LONGEST = 2**31 - 2  # plays of any run, since counts are 32-bit: a union bound need not be over more
+PAPERS = partial(ravi_ucb_plus.generic, fresh=False)  # Algorithm 1, with the State of RAVI-UCB+
 OF_A_PHASE = ("eta", "beta", "delta")  # settings that are not the same in all
 
 
+Build = Callable[[Problem, int, Options], Learner]
 BEGUN = Range(lambda i, f, *_: (i >= 0) & (i <= np.log2(1.0 + f.time)), "a phase that has begun")
 
 
@@ -216,36 +218,17 @@ def doubling(name: str, first: int, build: Callable[[int], Learner]) -> Learner:
     return learner._replace(plan=replace(phases, compiled=learner.plan)).derived_from(form)
 
 
-def _alike(base: Learner, problem: Problem) -> Learner:
-    """A learner of `ravi_ucb` with the State of RAVI-UCB+; one that has it is itself."""
-    of, counted, rows = base.parts, counted_by(base), base.rows
-    assert of is not None
-    if of.backups is not None:
-        return base
-    made = ravi_ucb_plus.generic(
-        problem, of.estimator, of.bonus, of.eta, inner=of.inner, fresh=of.fresh, initial_value=of.initial_value,
-        initial_policy=of.initial_policy, stated=of.stated,
-    )  # fmt: skip
-    made = made._replace(settings=made.settings | base.settings, seedwise=base.seedwise)
-    if counted is not None:
-        made = over_all_seeds(made, replace(counted, work=ravi_ucb_plus.work).seedwise)
-    if rows is not None:
-        made = made._replace(
-            rows=Rows(made, rows.numbers, rows.same, lambda *numbers: _alike(rows.of(*numbers), problem))
-        )
-    return made
-
-
 def in_phases(
-    name: str, build: Builder, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
+    name: str, build: Build, problem: Problem, first: int, o: Options, most: int, step: Callable[..., float]
 ) -> Learner:
-    """A builder's learner in phases: eta, `step(o, problem, T)`, is that of l_i steps, the rest that of S_{i+1}."""
+    """`build`'s learner, of RAVI-UCB+'s form, in phases: eta, `step(o, problem, T)`, is that of l_i steps, all else
+    that of S_{i+1}."""
     l = validation.whole(first, "first", 1, most)
 
     def phase(i: int) -> Learner:
         length, end, delta = min(theory.length(i, l), most), min(theory.end(i, l), most), 1 / theory.length(i, l)
         eta = step(o._replace(step_scale=1.0, delta=delta), problem, length)
-        return _alike(build.of(problem, end, o._replace(eta=eta, delta=delta)), problem)
+        return build(problem, end, o._replace(eta=eta, delta=delta))
 
     return doubling(name, l, phase)
 
@@ -261,7 +244,8 @@ def tabular(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learn
     Composition: counts from 1 x beta_i / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    return in_phases("ravi-ucb/doubling", ravi_ucb.tabular, problem, first, o, MOST, ravi_ucb.theorem_step)
+    build = partial(ravi_ucb.on_counts, PAPERS)
+    return in_phases("ravi-ucb/doubling", build, problem, first, o, MOST, ravi_ucb.theorem_step)
 
 
 @takes("scale", "step_scale", "regularization", "bound")
@@ -275,7 +259,7 @@ def linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = ALL) -
     Composition: ridge regression on values x beta_i ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
-    build = ravi_ucb.linear_mixture
+    build = partial(ravi_ucb.on_regression, PAPERS)
     return in_phases("ravi-ucb/mixture/doubling", build, problem, first, o, MOST, ravi_ucb.theorem_step)
 
 
@@ -290,7 +274,7 @@ def plus(problem: Problem, T: int, first: int = 1, o: Options = ALL) -> Learner:
     Composition: counts from 1, centred x a bonus by the span of V x M mirror steps and backups x at resets.
     Cost: O(A) per step; M X A B per plan, B the successors stored per pair; T / H plans.
     """
-    build = ravi_ucb_plus.tabular
+    build = ravi_ucb_plus.tabular.of
     return in_phases("ravi-ucb+/doubling", build, problem, first, o, LONGEST, partial(_step, build))
 
 
@@ -306,12 +290,12 @@ def plus_linear_mixture(problem: Problem, T: int, first: int = 1, o: Options = A
     backups x at resets.
     Cost: O(d^2) per step; M X A (B d + d^2) per plan; T / H plans.
     """
-    build = ravi_ucb_plus.linear_mixture
+    build = ravi_ucb_plus.linear_mixture.of
     return in_phases("ravi-ucb+/mixture/doubling", build, problem, first, o, LONGEST, partial(_step, build))
 
 
-def _step(build: Builder, o: Options, problem: Problem, T: int) -> float:
+def _step(build: Build, o: Options, problem: Problem, T: int) -> float:
     """eta of RAVI-UCB+, which is balanced against its bonuses."""
-    parts = build.of(problem, T, o).parts
+    parts = build(problem, T, o).parts
     assert parts is not None
     return parts.eta

@@ -89,9 +89,10 @@ def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
     pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
     name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
+    numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
-    eta: an array is one number of every row."""
+    eta and numbers: as in RAVI-UCB."""
     M = validation.whole(inner, "inner")
     own = {"inner": M, "fresh": fresh, "pick": validation.one_of(pick, PICKS, "pick")}
     base = ravi_ucb.generic(
@@ -144,7 +145,10 @@ def generic(
         return base.add(s, path)
 
     parts = base.parts._replace(backups=one_by_one, inner=M, fresh=fresh, pick=pick)
-    return base._replace(init=init, plan=plan, add=add, parts=parts)
+    learner = base._replace(init=init, plan=plan, add=add, parts=parts)
+    if numbers is None:
+        return learner
+    return over_all_seeds(learner, Counted(problem, numbers, np.atleast_1d(eta), fresh, M, pick, work).seedwise)
 
 
 @takes(
@@ -174,12 +178,11 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
         else:
             bonus, span = multiple_of_width(scale * far, estimator), 0.0
         numbers = OfCounts(np.atleast_1d(far), np.atleast_1d(scale), span, on["centre"], on["clip"], times)
-        made = generic(
+        return generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
             name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
+            numbers=numbers,
         )  # fmt: skip
-        counted = Counted(problem, numbers, np.atleast_1d(step), on["fresh"], M, o.pick, work)
-        return over_all_seeds(made, counted.seedwise)
 
     far = log_term(X, A, T, delta) if on["centre"] else beta
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), far, o.scale), problem, T)

@@ -93,10 +93,11 @@ def plan_of(
 def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, initial_value: float | Array = 0.0,
     initial_policy: Array | None = None, name: str = "ravi-ucb/generic", stated: Stated | None = None,
-    settings: dict[str, Any] | None = None,
+    settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them."""
+    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them; numbers:
+    those of the same estimate and bonus, where they are compiled (`constants` of `Counted`)."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
 
@@ -112,7 +113,10 @@ def generic(
 
     parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or Stated())
     kept = {"eta": eta} | record(stated, settings) | begun(V0, pi0, initial_policy)
-    return Learner(name, init, plan_of(problem, estimator, bonus, eta), add, at_reset(), kept, parts)
+    learner = Learner(name, init, plan_of(problem, estimator, bonus, eta), add, at_reset(), kept, parts)
+    if numbers is None:
+        return learner
+    return over_all_seeds(learner, Counted(problem, numbers, np.atleast_1d(eta), False, 1, "last", work).seedwise)
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
@@ -124,16 +128,19 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
+    return on_counts(generic, problem, T, o)
+
+
+def on_counts(generic: Callable[..., Learner], problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 2 in a form of Algorithm 1: `generic`, or that of another one."""
     estimator = counts(problem)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
-        made = generic(
+        return generic(
             problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
-            initial_policy=o.initial_policy, name="ravi-ucb",
+            initial_policy=o.initial_policy, name="ravi-ucb", numbers=of_widths(np.atleast_1d(beta)),
             stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
         )  # fmt: skip
-        numbers = of_widths(np.atleast_1d(beta))
-        return over_all_seeds(made, Counted(problem, numbers, np.atleast_1d(step), False, 1, "last", work).seedwise)
 
     return of_rows(build, (theorem_step(o, problem, T), radius(o, problem, T)), problem, T)
 
@@ -155,6 +162,11 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
     """
+    return on_regression(generic, problem, T, o)
+
+
+def on_regression(generic: Callable[..., Learner], problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 3 likewise."""
     H, d, lam = problem.horizon, problem.dimension, o.regularization
     B, estimator = problem.bound if o.bound is None else o.bound, ridge(problem, lam)
 

@@ -21,7 +21,7 @@ mean gap over K phases is at most the mean regret of exponential weights, of ord
 / T), and twice the error of q_hat, of order H / sqrt(tau) where visits are a fixed share of steps. T times their sum,
 H (sqrt(tau T) + T / sqrt(tau)), is least at tau of order sqrt(T).
 Guarantee: regret of order T^(3/4) if every policy visits all pairs. It does not explore: what is not visited stays at
-its default, 0, or H with unvisited=optimistic.
+0.
 Composition: averages of returns x none x exponential weights x J resets.
 Cost: O(1) per step, O(X A) per reset; O(X A) per phase, K of them.
 Deviations: returns come from the run itself, and only from epochs that have ended; visits to a pair within an epoch
@@ -52,9 +52,7 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
-def politex(
-    problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, unvisited: str = "zero"
-) -> Learner:
+def politex(problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None) -> Learner:
     """POLITEX from returns between resets; `phase` is J, the number of reset epochs per policy."""
     T = validation.steps(steps)
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
@@ -62,7 +60,6 @@ def politex(
     K = max(1, round((1 - gamma) * T / J))
     step_scale = validation.positive(step_scale, "step_scale")
     eta = validation.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
-    default = 0.0 if validation.one_of(unvisited, ("zero", "optimistic"), "unvisited") == "zero" else H
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -71,9 +68,9 @@ def politex(
         return State(total, returns, visits, pending, np.zeros(n), np.zeros(n, np.int64), uniform)
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        return s, r, J, eta, default, H
+        return s, r, J, eta, H
 
-    settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale, "unvisited": unvisited}
+    settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale}
     return compiled_learner("politex", init, Seedwise(_plan, _learn, own), settings)
 
 
@@ -96,7 +93,7 @@ def weigh(total, eta, policy):  # type: ignore[no-untyped-def]
 @compiled
 def _plan(own, i, t):  # type: ignore[no-untyped-def]
     """The next phase, if the phase has ended; a team's."""
-    (total, returns, visits, _, _, epochs, policy), _, J, eta, default, H = own
+    (total, returns, visits, _, _, epochs, policy), _, J, eta, H = own
     _, X, A = total.shape
     ended = epochs[i] >= J
     sync()  # all have read it
@@ -104,7 +101,7 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
         for x in each(X):
             for a in range(A):
                 N = visits[i, x, a]
-                q_hat = returns[i, x, a] / N if N > 0 else default
+                q_hat = returns[i, x, a] / N if N > 0 else 0.0
                 total[i, x, a] += min(max(q_hat, 0.0), H)
                 returns[i, x, a], visits[i, x, a] = 0.0, 0
         if first():
@@ -116,7 +113,7 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A return to go is the sum of the epoch's rewards less those before: the latter now, the former at the reset."""
-    (_, returns, visits, pending, earned, epochs, _), r, _, _, _, _ = own
+    (_, returns, visits, pending, earned, epochs, _), r, _, _, _ = own
     returns[i, x, a] -= earned[i]
     pending[i, x, a] += 1
     earned[i] += r[x, a]

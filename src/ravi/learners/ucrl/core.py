@@ -12,14 +12,11 @@ nu_0^T, where the average reward of a policy is its discounted return rho exactl
     aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
 
-    average      stop at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy
-    discounted   stop at gamma H span(u' - u) <= 1 / sqrt(t_k): every value V(x) is (aware only)
-
     support=off  any state may follow any other: p lives on all X states
     support=on   the learner is told the support of each pair, and p lives on it (`ravi.optimism.supported`; aware only)
 
-Both ways of planning run the same iteration and differ in when it stops. u starts where the last phase ended, not at 0:
-a fixed point does not depend on it. Ties go to the first action.
+A plan stops at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy. u starts where the
+last phase ended, not at 0: a fixed point does not depend on it. Ties go to the first action.
 
 With a bound c on the span (SCAL, SCAL+) the iteration is u <- min(L u, min L u + c), and the policy mixes the greedy
 action with one without reward where it cuts (`ravi.optimism.extended_value_iteration.act`).
@@ -91,7 +88,6 @@ class Own(NamedTuple):
     given: Any  # optimistic.Given
     constants: Any
     initial: Array  # nu_0    (X,)
-    accuracy: float
     span: float
     mixing: float
     limit: int
@@ -113,14 +109,10 @@ class Options(NamedTuple):
     delta: float = None  # type: ignore[assignment]  # 1/T unless given: a number once it is checked
     span: float | None = None  # c
     mode: str = "aware"
-    planning: str = "average"
     support: str = "off"
 
     def checked(self, T: int) -> Options:
         validation.one_of(self.mode, ("aware", "blind"), "mode")
-        validation.one_of(self.planning, ("average", "discounted"), "planning")
-        if self.mode == "blind" and self.planning == "discounted":
-            raise validation.InputError("planning=discounted needs mode=aware: a blind learner knows of no discount")
         if self.told and self.mode == "blind":
             raise validation.InputError(
                 "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored "
@@ -143,7 +135,6 @@ def extended(
     blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else known(problem, told).successors
     gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
-    accuracy = 1.0 if o.planning == "average" else (1 - gamma) / gamma
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
 
@@ -157,11 +148,11 @@ def extended(
         by_pair = (teams, X * A)
         return Own(
             given(problem.rewards, successors, gamma, s.data, teams, reference=reference(problem)), constants,
-            problem.initial, accuracy, span, mixing, optimistic.MOST, *s[1:],
+            problem.initial, span, mixing, optimistic.MOST, *s[1:],
             Room((len(s.u), X * A), np.int32), Room((teams, X)), Room((teams, X)), Room(by_pair), Room(by_pair),
         )  # fmt: skip
 
-    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode, "planning": o.planning} | recorded(told)
+    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | recorded(told)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
     return compiled_learner(name, init, form, record, told=Told(told))
@@ -186,7 +177,7 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
     prepare(given, i, k)
     sync()
     bottom, top, least, sweeps = iterate(
-        given, i, k, u, before, Lu, Q, own.accuracy / math.sqrt(t), own.span, own.mixing, own.limit
+        given, i, k, u, before, Lu, Q, 1.0 / math.sqrt(t), own.span, own.mixing, own.limit
     )
     gain = (bottom + top) / (2 * own.mixing)
     if gamma < 1.0:  # (1 - gamma) <nu_0, V>

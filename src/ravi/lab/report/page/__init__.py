@@ -103,25 +103,25 @@ def _claims(folder: Path, verify: str | os.PathLike[str] | None) -> list[dict[st
 def _wrong(one: Any) -> str:
     """What is wrong with a report of `ravi verify`; empty where nothing is."""
     if not isinstance(one, dict):
-        return "it is no object"
+        return "it is not an object"
     claims, seeds = one.get("claims"), one.get("seeds")
     if not isinstance(claims, list) or not all(isinstance(row, dict) for row in claims):
-        return "claims is no list of objects"
+        return "claims is not a list of objects"
     if seeds is not None and not isinstance(seeds, list):
-        return "seeds is no list"
+        return "seeds is not a list"
     for where, row, texts, numbers in (
         ("", one, ("mdp", "learner"), ("steps",)),
         *((f"claim {k}: ", row, TEXTS, NUMBERS) for k, row in enumerate(claims)),
     ):
         for name in texts:
             if not isinstance(row.get(name), str | None):
-                return f"{where}{name} is no text"
+                return f"{where}{name} is not a text"
         for name in numbers:
             value = row.get(name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
-                return f"{where}{name} is no number"
+                return f"{where}{name} is not a number"
         if where and row.get("verdict") is None:
             return f"{where}verdict is missing"
     return ""

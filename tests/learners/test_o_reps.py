@@ -1,18 +1,21 @@
-"""The O-REPS step: feasible, optimal (by duality, by its conditions, by a generic solver), and its limits."""
+"""O-REPS: its step is feasible and optimal, by duality, by its conditions and by its limits; and how it learns."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from ravi.core import MDP
+from ravi.learners.contrib.o_reps import o_reps
 from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.planning import evaluate, occupancy, solve
 from ravi.planning.bellman import expect
 from ravi.planning.methods import optimal_occupancy
 from ravi.planning.mirror import mirror_step
 from ravi.planning.occupancies import conditional_relative_entropy, relative_entropy
-from ravi.validation import InputError
-from tests.helpers import dense
+from ravi.runtime.api import run
+from tests.helpers import dense, spy
 from tests.planning.exact import cycle, random_mdp, random_policies
 from tests.support.occupancy_step import o_reps_step
 
@@ -74,29 +77,6 @@ def test_the_optimum_is_the_value_of_the_dual(mdp):
         other = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
         for share in (1.0, 0.1, 0.01):
             assert objective((1 - share) * made.policy + share * other) <= optimum + 1e-10
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("eta", [0.5, 4.0])
-def test_a_generic_solver_finds_the_same(seed, eta):
-    mdp = random_mdp(seed, 3, 2, 2, 0.8)
-    P, before = dense(mdp), occupancy(mdp, uniform(mdp)).mu.ravel()
-    flow = np.repeat(np.eye(3), 2, axis=0) - 0.8 * P.reshape(6, 3)  # E - gamma P
-    free = before > 0
-
-    r = mdp.rewards.ravel()[free]
-
-    def loss(mu):
-        ratio = np.log(np.maximum(mu, 1e-300) / before[free])
-        return mu @ (ratio - eta * r), ratio + 1 - eta * r
-
-    found = minimize(
-        loss, before[free], jac=True, method="SLSQP", bounds=[(1e-14, 1)] * free.sum(),
-        constraints={"type": "eq", "fun": lambda mu: flow[free].T @ mu - 0.2 * mdp.initial},
-        options={"ftol": 1e-15, "maxiter": 500},
-    )  # fmt: skip
-    made = o_reps_step(mdp, uniform(mdp), eta)
-    np.testing.assert_allclose(made.mu.ravel()[free], found.x, rtol=0, atol=1e-6)
 
 
 def test_k_steps_are_one_step_of_k_times_the_size(mdp):
@@ -215,18 +195,76 @@ def test_a_batch_does_not_change_a_policy():
         assert alone.flow == together.flow[i]
 
 
-def test_the_input_is_not_changed():
-    mdp, policy, V = riverswim(4, 0.9), uniform(riverswim(4, 0.9)), np.ones(4)
-    o_reps_step(mdp, policy, 2.0, value=V)
-    assert (policy == 0.5).all()
-    assert (V == 1).all()
+# The learner.
 
 
-def test_bad_input_is_named():
+@pytest.mark.parametrize("options", ["", ",step_scale=10", ",step_scale=300"])
+def test_every_plan_is_finished(options):
+    for mdp in (riverswim(6, 0.95), garnet(20, 3, 4, 0, 0.9)):
+        assert (run("o-reps" + options, mdp, 3000, 4).batch.state.unfinished == 0).all()
+
+
+def test_a_plan_is_the_planners_step_in_the_estimated_mdp():
+    """The MDP of the counts, built with the library's own tables, where the self-loops need successors of their own."""
+    mdp = garnet(12, 3, 2, 3, 0.9)
+    learner = o_reps(mdp.problem, 500, step_scale=2)
+    eta = learner.settings["eta"]
+    seen = []
+    run(learner, mdp, 500, [1], measures=[spy(seen)])
+    checked = 0
+    for (before, _), (after, _) in pairwise(seen):
+        n, moves = after.data.visits[0], after.data.moves[0]
+        P = np.zeros((12, 3, 12))
+        np.put_along_axis(P, mdp.successors.astype(np.int64), moves / np.maximum(n, 1)[..., None], axis=2)
+        P[n == 0] = np.repeat(np.eye(12)[:, None], 3, axis=1)[n == 0]
+        estimated = MDP.from_dense(P, np.where(n > 0, mdp.rewards, 1), 0.9, mdp.initial)
+        made = o_reps_step(estimated, before.policy[0], eta)
+        assert abs(made.gap) < 1e-12
+        np.testing.assert_allclose(after.policy[0], made.policy, rtol=0, atol=1e-9)
+        checked += (n == 0).any() and (n > 0).any()
+    assert checked > 3
+
+
+def test_what_was_never_played_is_tried():
+    """Reward 1 for ever: within a few epochs every pair of a state that is visited has been played."""
+    mdp = riverswim(6, 0.95)
+    data = run("o-reps", mdp, 4000, 8).batch.state.data
+    played = data.visits > 0
+    assert (played.all(-1) == played.any(-1)).all()
+
+
+def test_the_first_policy_is_uniform():
+    mdp = riverswim(5, 0.9)
+    seen = []
+    run("o-reps,step_scale=20", mdp, 100, [0], measures=[spy(seen)])
+    np.testing.assert_allclose(seen[0][0].policy[0], 0.5, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("learner", "mdp", "steps"),
+    [("o-reps,step_scale=30", "deep-sea/5,discount=0.9", 40_000), ("o-reps,step_scale=25000", "riverswim/6", 500)],
+)
+def test_policies_that_are_all_but_certain_are_planned_with_like_any_other(learner, mdp, steps):
+    """Off their way states have next to no mass, and Newton's equations next to no determinant."""
+    made = run(learner, mdp, steps, 2)
+    assert (made.state.unfinished == 0).all()
+    np.testing.assert_allclose(made.last_policy.sum(-1), 1, atol=1e-12)
+
+
+def test_plans_whose_flow_is_off_are_counted_seed_by_seed(monkeypatch):
     mdp = riverswim(4, 0.9)
-    with pytest.raises(InputError, match="eta is 0; it must be positive"):
-        o_reps_step(mdp, uniform(mdp), 0)
-    with pytest.raises(InputError, match=r"policy has shape \(2, 2\)"):
-        o_reps_step(mdp, np.eye(2), 1.0)
-    with pytest.raises(InputError, match=r"value\[1\] is nan"):
-        o_reps_step(mdp, uniform(mdp), 1.0, value=np.array([0, np.nan, 0, 0]))
+    learner, flows = o_reps(mdp.problem, 100), np.array([0.0, 1e-10, np.inf])
+    monkeypatch.setattr("ravi.learners.contrib.o_reps.step", lambda *given: (given[-1], flows))
+    s = learner.init(np.arange(3, dtype=np.uint64))
+    for k in range(1, 4):
+        s = learner.plan(s)
+        np.testing.assert_array_equal(s.unfinished, [0, k, k])
+
+
+@pytest.mark.parametrize("eta", [1e6, 1e12, 1e50])
+def test_rows_sum_to_one_however_large_the_step(eta):
+    seen = []
+    run(o_reps(riverswim(4, 0.9).problem, 100, step_scale=eta), riverswim(4, 0.9), 100, 2, measures=[spy(seen)])
+    for state, _ in seen:
+        np.testing.assert_allclose(state.policy.sum(-1), 1, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(np.exp(state.log_policy), state.policy, rtol=1e-12, atol=0)

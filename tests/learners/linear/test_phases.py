@@ -1,0 +1,425 @@
+"""Linear MDPs in phases of doubled determinants: fixed-point LSVI, FOPO and RMAX-RAVI-UCB, and their limits."""
+
+from itertools import pairwise, product
+from math import ceil, log, sqrt
+
+import numpy as np
+import pytest
+
+from ravi import ids
+from ravi.core import MDP
+from ravi.estimators.gram import gram, renew
+from ravi.estimators.linear import features_of, measures
+from ravi.learners.contrib.rmax_ravi_ucb import rmax_ravi_ucb
+from ravi.learners.linear import largest_gain as module
+from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point, fixed_point_lsvi, most_rounds
+from ravi.learners.linear.fopo import fopo
+from ravi.learners.linear.largest_gain import largest_gain
+from ravi.planning.mirror import mirror_step
+from ravi.planning.solver import solve
+from ravi.runtime.api import run
+from tests.helpers import dense, spy
+from tests.learners.test_literal import small
+
+WORLDS = {"linear": small(), "pairs": ids.mdp("riverswim/4,discount=0.9")}
+
+
+def exact(world, per_pair, lam):
+    """Data as if every pair had been played `per_pair` times, with successors as likely as they are."""
+    phi = features_of(world.problem)[0]
+    D = gram(1, phi.shape[-1], lam, world.states, moves=True)
+    D.covariance[0] += per_pair * np.einsum("xaj,xak->jk", phi, phi)
+    D.moves[0] = per_pair * np.einsum("xaj,xay->jy", phi, dense(world))
+    return renew(D)
+
+
+def backups(learner, D, epochs):
+    """The policies and values of `epochs` plans in one phase with data D."""
+    state = learner.init(np.zeros(1, np.uint64))
+    for mine, given in zip(state.data, D, strict=True):
+        mine[...] = given
+    for _ in range(epochs):
+        state = learner.plan(state)
+    return state
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+@pytest.mark.parametrize(
+    ("learner", "plans", "slack"),
+    [("fixed-point-lsvi,scale=0", 1, 1e-4), ("fopo,scale=0", 1, 1e-7), ("rmax-ravi-ucb,step_scale=30", 600, 0.02)],
+)
+def test_with_much_data_a_plan_is_optimal(learner, plans, slack, world):
+    """Values too: V, J, or V_k, which RMAX-RAVI-UCB comes to by small steps."""
+    state = backups(ids.learner(learner, world, 10**6), exact(world, 10**10, 1.0), plans)
+    best = solve(world, tol=1e-9)
+    assert ((state.policy[0] * best.Q).sum(-1) >= best.V - slack).all()
+    if "fopo" in learner:
+        assert state.J[0] == pytest.approx(best.optimum, abs=slack)
+    else:
+        V = state.V[0] if "fixed" in learner else state.V_up[0]
+        np.testing.assert_allclose(V, best.V, atol=slack * world.horizon)
+
+
+# RMAX-RAVI-UCB.
+
+
+def rich(pairs):
+    """An MDP of rewards close to 1, where optimism has no room below H."""
+    rng = np.random.default_rng(8)
+    phi, m = rng.dirichlet(np.ones(3), (5, 2)), rng.dirichlet(np.ones(5), 3)
+    if pairs:
+        return MDP.from_dense(phi @ m, rng.uniform(0.9, 1, (5, 2)), 0.8, 0, name="rich")
+    return MDP.from_linear(phi, m, rng.uniform(0.9, 1, 3), 0.8, 0, name="rich")
+
+
+@pytest.mark.parametrize("ascension", ["hard", "sigmoid"])
+@pytest.mark.parametrize("pairs", [False, True])
+def test_values_end_at_twice_the_horizon_while_bonuses_are_valid(pairs, ascension):
+    """In every phase, up to the first epoch whose bonus does not cover the error of P_hat V_k. V exceeds H in it."""
+    world, T, seen, above, checked = rich(pairs), 4000, [], 0.0, 0
+    learner = rmax_ravi_ucb(world.problem, T, scale=0.02, step_scale=30.0, ascension=ascension)
+    run(learner, world, T, [1], measures=[spy(seen)])
+    P, H, phi = dense(world), world.horizon, features_of(world.problem)[0]
+    phase, valid = 0, True
+    for state, _ in seen:
+        valid, phase = valid or state.phases[0] > phase, state.phases[0]
+        V, CB, p = state.V_up[0], state.CB[0], state.ascent[0]
+        if not valid:
+            continue
+        assert (V >= 0).all()
+        assert V.max() <= 2 * H + 1e-9
+        above = max(above, V.max() / H)
+        error = world.discount * np.abs(phi @ (state.m_hat[0] @ V) - P @ V)
+        valid = bool((error <= CB + 1e-12).all())
+        if valid:
+            checked += 1
+            backup = (1 - p) * (world.rewards + world.discount * P @ V) + p * H
+            assert (state.Q_up[0] >= backup - 1e-9).all()
+            assert (state.Q_up[0] <= backup + 2 * (1 - p) * CB + 1e-9).all()
+    assert checked > 0.9 * len(seen)
+    assert above > 1.05
+
+
+def test_with_every_pair_in_heaven_all_is_worth_the_horizon():
+    seen, world = [], WORLDS["linear"]
+    run(rmax_ravi_ucb(world.problem, 300, threshold=0.0), world, 300, 2, measures=[spy(seen)])
+    for state, _ in seen:
+        assert (state.Q_up == world.horizon).all()
+        assert (state.policy == 1 / world.actions).all()
+
+
+def test_without_ascension_it_is_regularised_value_iteration_without_truncation():
+    world, D = WORLDS["linear"], exact(WORLDS["linear"], 5, 1.0)
+    learner = rmax_ravi_ucb(world.problem, 100, threshold=1e9, scale=1e-10, step_scale=1e11)
+    eta, beta = learner.settings["eta"], learner.settings["beta"]
+    state = backups(learner, D, 40)
+    phi = features_of(world.problem)[0]
+    w = beta * np.sqrt(np.einsum("xaj,jk,xak->xa", phi, np.linalg.inv(D.covariance[0]), phi))
+    P_hat = np.einsum("xaj,jk,ky->xay", phi, np.linalg.inv(D.covariance[0]), D.moves[0])
+    pi, Q = np.full((world.states, world.actions), 1 / world.actions), np.zeros((world.states, world.actions))
+    for _ in range(40):
+        V, log_pi, pi = (value[0] for value in mirror_step(np.log(pi)[None], pi[None], Q[None], eta))
+        Q = world.rewards + w + world.discount * P_hat @ V
+    np.testing.assert_allclose(state.Q_up[0], Q, rtol=1e-9)
+    np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-9)
+    assert Q.max() > world.horizon  # it is not truncated
+
+
+# Fixed-point LSVI.
+
+
+@pytest.mark.parametrize("gamma", [0.1, 0.3, 0.45, 0.5, 0.9])
+@pytest.mark.parametrize("tol", [0.1, 1e-3, 1e-9])
+def test_a_contraction_is_never_given_up(gamma, tol):
+    """Cost 1 everywhere: round u moves J by gamma^(u-1), so 1 + ceil(ln(1 / tol) / ln(1 / gamma)) rounds are needed."""
+    world = ids.mdp(f"garnet/4,2,2,discount={gamma}")
+    U = most_rounds(gamma, tol)
+    P, H = dense(world).reshape(8, 4), 1 / (1 - gamma)
+    phi, ones, none = np.eye(8).reshape(4, 2, 8), np.ones((4, 2)), np.zeros((4, 2))
+    _, J, rounds, end = fixed_point(ones, none, gamma, H, phi, P, U, tol)
+    assert end == SETTLED
+    assert abs(rounds - 1 - log(1 / tol) / log(1 / gamma)) < 1.001  # rounding may be for us or against
+    np.testing.assert_allclose(J, H, atol=tol * H)
+
+
+def test_groups_of_pairs_settle_in_the_rounds_that_a_contraction_takes_at_the_one_fixed_point():
+    """Orthogonal features: J is the fixed point of c + gamma P_hat J - CB, and from J_0 = 0 rounds never fall."""
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        X, A, d, gamma, H = 6, 2, 4, 0.9, 10.0
+        group = rng.integers(d, size=(X, A))
+        phi = np.eye(d)[group]
+        N = rng.integers(0, 30, size=(d, X)) * (rng.uniform(size=(d, X)) < 0.5)
+        m_hat = N / (N.sum(-1, keepdims=True) + 1.0)
+        c, CB = rng.uniform(size=(X, A)), rng.uniform(0, 0.3, size=(X, A))
+        tol = 1e-4
+        U = ceil(log(H / tol) / log(1 / gamma))
+        w, J, rounds, end = fixed_point(c, CB, gamma, H, phi, m_hat, U, tol)
+        assert end == SETTLED
+        assert rounds <= U
+        other = rng.uniform(0, H, X)  # from elsewhere, by plain array code
+        for _ in range(400):
+            other = np.clip((c + gamma * phi @ (m_hat @ other) - CB).min(-1), 0, H)
+        np.testing.assert_allclose(J, other, rtol=0, atol=tol * H)
+        last = np.zeros(X)
+        for most in range(1, 30):
+            then = fixed_point(c, CB, gamma, H, phi, m_hat, most, 0.0)[1]
+            assert (then >= last - 1e-12).all()  # the least step is the last one
+            last = then
+
+
+def extrapolating(lam):
+    """Two states. Action 1 was played once in each; action 0 never, and its features lie beyond those of action 1."""
+    phi = np.array([[[0.0, 1.0], [0.6, 0.4]], [[1.0, 0.0], [0.4, 0.6]]])
+    c = np.array([[0.2, 1.0], [0.4, 1.0]])
+    seen = phi[:, 1]  # (x_0, 1) led to x_0, (x_1, 1) to x_1
+    m_hat = np.linalg.solve(lam * np.eye(2) + seen.T @ seen, seen.T @ np.eye(2))
+    return c, phi, m_hat
+
+
+def test_where_the_estimate_is_no_kernel_it_goes_in_circles_and_says_so():
+    """P_hat of action 0 is (-2, 3) and (3, -2) up to lambda: J jumps between (0, 1) and (1, 0)."""
+    c, phi, m_hat = extrapolating(1e-6)
+    np.testing.assert_allclose(phi[:, 0] @ m_hat, [[-2, 3], [3, -2]], atol=1e-3)
+    none, H = np.zeros((2, 2)), 10.0
+    for most, end in ((60, CYCLE), (6, CAPPED)):
+        w, J, rounds, how = fixed_point(c, none, 0.9, H, phi, m_hat, most, 1e-4)
+        assert how == end
+        assert rounds == most or how == CYCLE
+    long = [np.zeros(2)]
+    for _ in range(2000):
+        long.append(np.clip((c + 0.9 * phi @ (m_hat @ long[-1])).min(-1), 0, H))
+    np.testing.assert_allclose(long[-1], long[-3], atol=1e-9)
+    assert sorted([long[-1].round(3).tolist(), long[-2].round(3).tolist()]) == [[0, 1], [1, 0]]
+    steps = [np.abs(then - now).max() for now, then in pairwise(long[:7])]
+    np.testing.assert_allclose(J, long[int(np.argmin(steps)) + 1], atol=1e-9)  # of 6 rounds, that of the least step
+    np.testing.assert_allclose(w, m_hat @ long[int(np.argmin(steps))], atol=1e-9)
+
+
+def test_a_learner_counts_the_plans_that_found_no_fixed_point():
+    rng = np.random.default_rng(0)
+    phi, m = rng.dirichlet(np.ones(3), (4, 3)), rng.dirichlet(np.ones(4) / 3, 3)
+    world = MDP.from_linear(phi, m, rng.uniform(size=3), 0.9, np.full(4, 0.25), name="few")
+    made = run(fixed_point_lsvi(world.problem, 400, scale=0.0, regularization=1e-4), world, 400, 200)
+    assert (made.state.unsettled > 0).sum() > 10
+    assert (made.state.cycles <= made.state.unsettled).all()
+    assert made.state.cycles.max() > 0
+    pairs = ids.mdp("riverswim/4,discount=0.9")
+    assert not run(fixed_point_lsvi(pairs.problem, 400, scale=0.0), pairs, 400, 20).state.unsettled.any()
+
+
+def test_pairs_that_were_not_played_are_the_best_there_is_without_any_bonus():
+    world = ids.mdp("riverswim/4,discount=0.9")
+    learner = fixed_point_lsvi(world.problem, 1000, scale=0.0)
+    state = learner.plan(learner.init(np.zeros(1, np.uint64)))
+    np.testing.assert_allclose(world.horizon - state.V[0], (1 - world.rewards).min(-1), atol=1e-12)
+
+
+# FOPO.
+
+
+TINY = ids.mdp("riverswim/3,discount=0.9")
+PAIRS = ids.mdp("garnet/3,2,2,discount=0.8")
+
+
+def played(world, plays, lam, seed):
+    """Data of `plays` pairs drawn uniformly, with their successors."""
+    rng = np.random.default_rng(seed)
+    phi, P = features_of(world.problem)[0], dense(world)
+    D = gram(1, phi.shape[-1], lam, world.states, moves=True)
+    for _ in range(plays):
+        x, a = rng.integers(world.states), rng.integers(world.actions)
+        y = rng.choice(world.states, p=P[x, a] / P[x, a].sum())
+        D.covariance[0] += np.outer(phi[x, a], phi[x, a])
+        D.moves[0, :, y] += phi[x, a]
+    return renew(D)
+
+
+def gain(world, D, beta, bound=np.inf):
+    phi = features_of(world.problem)[0]
+    known = (world.rewards, world.discount, world.initial, phi)
+    return largest_gain(*known, measures(D)[0], D.inverse[0], beta, bound)
+
+
+def assert_feasible(world, D, w, b, J, beta, bound):
+    """v = max_a {r - J + gamma <phi, w>}: <nu_0, v> = 0, w = m_hat v + b, and the bounds."""
+    phi = features_of(world.problem)[0]
+    v = (world.rewards - J + world.discount * phi @ w).max(-1)
+    size = 1 + np.abs(v).max()
+    assert abs(world.initial @ v) <= 1e-7 * size
+    np.testing.assert_allclose(w, np.linalg.solve(D.covariance[0], D.moves[0]) @ v + b, atol=1e-7 * size)
+    assert sqrt(b @ D.covariance[0] @ b) <= beta * (1 + 1e-9)
+    assert J <= 1 + 1e-12
+    assert np.linalg.norm(w) <= bound * (1 + 1e-12)
+
+
+def solution(world, D, b):
+    """J for a given b, by relative value iteration; None where it does not converge."""
+    phi, gamma = features_of(world.problem)[0], world.discount
+    K = phi @ np.linalg.solve(D.covariance[0], D.moves[0])
+    v = np.zeros(world.states)
+    for _ in range(3000):
+        then = (world.rewards + gamma * (K @ v + phi @ b)).max(-1)
+        J = world.initial @ then
+        then = then - J
+        if np.abs(then).max() > 1e6:
+            return None
+        if np.abs(then - v).max() < 1e-11:
+            return J
+        v = then
+    return None
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_for_pairs_no_b_of_the_ball_does_better(beta, seed):
+    """Random points of the ball, those of every policy, and ascents from both: none has a larger J."""
+    world, rng = PAIRS, np.random.default_rng(seed)
+    D = played(world, 25, 1.0, seed)
+    found, certified, w, b, J = gain(world, D, beta)
+    assert found
+    assert certified
+    assert_feasible(world, D, w, b, J, beta, np.inf)
+    assert pytest.approx(solution(world, D, b), abs=1e-8) == J
+    root = np.linalg.cholesky(np.linalg.inv(D.covariance[0]))
+    for _ in range(300):
+        u = rng.normal(size=6)
+        tried = solution(world, D, beta * root @ u / np.linalg.norm(u))
+        assert min(tried, 1) <= J + 1e-7
+
+
+def test_the_ball_is_smaller_than_a_bonus_for_every_pair():
+    """|b| <= beta / sqrt(Lambda) entry by entry gives optimistic value iteration, and a larger J."""
+    world = PAIRS
+    D = played(world, 25, 1.0, 0)
+    beta = 0.3
+    J = gain(world, D, beta)[4]
+    box = solution(world, D, beta / np.sqrt(np.diagonal(D.covariance[0])))
+    assert box - 0.01 > J
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_optimistic_when_the_truth_is_feasible(seed):
+    """beta just as large as the error of the truth: then J >= rho*. P_hat is a kernel, and J is certified."""
+    world = TINY
+    D = played(world, 40, 1.0, seed)
+    found = solve(world)
+    V = np.asarray(found.V)
+    v = V - world.initial @ V
+    truth = (dense(world) @ v).ravel()  # w*, for phi = e_{x,a}
+    b = truth - np.linalg.solve(D.covariance[0], D.moves[0]) @ v
+    beta = sqrt(b @ D.covariance[0] @ b) * (1 + 1e-9)
+    ok, certified, w, best, J = gain(world, D, beta)
+    assert ok
+    assert certified
+    assert min(found.optimum, 1) - 1e-9 <= J
+    assert gain(world, D, 0.0)[4] < J
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_the_heuristic_reports_is_feasible_and_beats_random_search(seed):
+    """Features that are no groups of pairs: P_hat may be no kernel. J is feasible, and no random b does better."""
+    world = small(seed=seed, X=4, A=2, d=3)
+    D = played(world, 12, 0.05, seed)
+    for beta, bound in ((0.0, np.inf), (0.2, np.inf), (1.0, 3.0), (50.0, 6.0)):
+        ok, certified, w, b, J = gain(world, D, beta, bound)
+        if not ok:
+            assert solution(world, D, np.zeros(3)) is None or bound < np.inf
+            continue
+        assert_feasible(world, D, w, b, J, beta, bound)
+        if bound == np.inf and beta > 0:
+            rng = np.random.default_rng(seed)
+            root = np.linalg.cholesky(np.linalg.inv(D.covariance[0]))
+            for _ in range(200):
+                u = rng.normal(size=3)
+                tried = solution(world, D, beta * root @ u / np.linalg.norm(u))
+                assert tried is None or tried > 1 or tried <= J + 1e-7
+
+
+def test_when_the_gain_would_exceed_one_it_is_one():
+    world = TINY
+    D = played(world, 10, 1.0, 0)
+    ok, certified, w, b, J = gain(world, D, 1e4)
+    assert ok
+    assert certified
+    assert pytest.approx(1, abs=1e-7) == J
+    assert_feasible(world, D, w, b, J, 1e4, np.inf)
+
+
+def test_a_bound_on_w_that_binds_is_kept_and_the_maximum_not_certified():
+    world, bound_at = PAIRS, 0
+    for seed in range(20):
+        D = played(world, 25, 1.0, seed)
+        none, free = gain(world, D, 0.0), gain(world, D, 0.4)
+        low, high = np.linalg.norm(none[2]), np.linalg.norm(free[2])
+        if low < high and free[4] < 1:
+            bound_at += 1
+            bound = (low + high) / 2
+            ok, certified, w, b, J = gain(world, D, 0.4, bound)
+            assert ok
+            assert not certified
+            assert none[4] < J < free[4]
+            assert np.linalg.norm(w) == pytest.approx(bound, rel=1e-6)
+            assert_feasible(world, D, w, b, J, 0.4, bound)
+    assert bound_at > 3
+
+
+def test_ascents_never_fall_and_the_best_of_all_starts_is_the_largest_gain():
+    """For kernels: the J that is reported is max_pi F(pi), and the heuristic's ascent reaches it from some policy."""
+    for seed in range(12):
+        world = ids.mdp(f"garnet/4,2,2,seed={seed},discount=0.8")
+        D = played(world, 40, 1.0, seed)
+        phi, K = features_of(world.problem)[0], measures(D)[0].reshape(4, 2, 4)
+        top = gain(world, D, 0.3)[4]
+        F = []
+        for pi in product(range(2), repeat=4):
+            K_pi = K[range(4), pi]
+            y = np.linalg.solve((np.eye(4) - 0.8 * K_pi).T, world.initial)
+            y /= y.sum()
+            g = (y[:, None] * phi[range(4), pi]).sum(0)
+            F.append(y @ world.rewards[range(4), pi] + 0.3 * 0.8 * sqrt(g @ D.inverse[0] @ g))
+        assert top == pytest.approx(min(max(F), 1), abs=1e-9)
+        m_hat, args = measures(D)[0], (world.rewards, world.discount, world.initial, phi)
+        heuristic = -np.inf
+        for start in product(range(2), repeat=4):  # the ascent that the heuristic makes, from every policy
+            policy = np.array(start, np.int64)
+            last = -np.inf
+            for _ in range(20):
+                _, b = module._best_b(0.8, world.initial, phi, K, D.inverse[0], 0.3, policy)
+                _, ok, _, _, J = module._shortened(*args, K, m_hat, b, np.inf, policy)
+                assert ok
+                assert last - 1e-9 <= J  # it never falls
+                last = J
+            heuristic = max(heuristic, last)
+        assert heuristic == pytest.approx(top, abs=1e-8)
+
+
+def test_the_policy_of_the_largest_bound_is_found_where_the_discount_matters():
+    """F(pi) = <y, r_pi> + beta gamma ||phi_pi^T y||, gamma = .5: without its gamma another policy would often win."""
+    others = 0
+    for seed in range(30):
+        world = ids.mdp(f"garnet/4,2,2,seed={seed},discount=0.5")
+        D, gamma, beta = played(world, 15, 1.0, seed), 0.5, 4.0
+        phi, K = features_of(world.problem)[0], measures(D)[0].reshape(4, 2, 4)
+        policies, parts = list(product(range(2), repeat=4)), []
+        for pi in policies:
+            y = np.linalg.solve((np.eye(4) - gamma * K[range(4), pi]).T, world.initial)
+            y /= y.sum()
+            g = (y[:, None] * phi[range(4), pi]).sum(0)
+            parts.append((y @ world.rewards[range(4), pi], beta * sqrt(g @ D.inverse[0] @ g)))
+        F = [reward + gamma * bonus for reward, bonus in parts]
+        best = np.zeros(4, np.int64)
+        module._best_policy(world.rewards, gamma, world.initial, phi, K, D.inverse[0], beta, 16, best)
+        assert F[policies.index(tuple(best.tolist()))] == pytest.approx(max(F), abs=1e-12)
+        others += F[int(np.argmax([reward + bonus for reward, bonus in parts]))] < max(F) - 1e-6
+    assert others > 2
+
+
+def test_where_nothing_is_feasible_the_policy_stays_and_the_seed_counts_it():
+    """Two states that never lead to one another, with values 10 apart, and ||w|| <= 2 sqrt(2)."""
+    world = MDP.from_dense(np.eye(2)[:, None].repeat(2, 1), [[0, 0], [1, 1]], 0.9, 0)
+    state = backups(fopo(world.problem, 100, span=1e-9, scale=0.0), exact(world, 10**6, 1.0), 1)
+    assert np.isnan(state.J[0])
+    assert state.failed[0] == state.heuristic[0] == 1
+    assert (state.policy == 0.5).all()
+    assert backups(fopo(world.problem, 100, scale=0.0), exact(world, 10**6, 1.0), 1).J[0] == pytest.approx(0, abs=1e-9)
