@@ -130,27 +130,6 @@ def test_trees_are_taken_joined_and_filled_back():
             assert one.tobytes() == two.tobytes(), name
 
 
-SINGLE = {name: np.float32(0.5) for name in ("scale", "step_scale", "accuracy")}
-
-
-@pytest.mark.parametrize("name", ids.LEARNERS)
-def test_options_that_are_numpy_numbers_can_be_saved_and_resumed(name, tmp_path):
-    mdp, known = ids.mdp("riverswim/mixture/4,discount=0.9"), ids.LEARNERS[name]
-    builder = ids.builder_of(known)
-    some = {option: SINGLE[option] for option in ids.options_of(builder, 2) if option in SINGLE}
-    learner = builder(mdp if known.oracle else mdp.problem, 30, **some)
-    whole, stopped = run(learner, mdp, 30, 2), run(learner, mdp, 30, 2, pause=10)
-    stopped.save(tmp_path / "half.run")
-    again = resume(Run.load(tmp_path / "half.run"), learner, mdp)
-    again.save(tmp_path / "whole.run")
-    assert Run.load(tmp_path / "whole.run").settings == whole.settings
-    for option in some:
-        value = whole.settings.get(option, 0.5)
-        assert (value, type(value)) == (0.5, float), option
-    for row in range(2):
-        assert_same_bits(bits(whole, row), bits(again, row))
-
-
 def test_settings_are_plain_and_an_infinite_one_is_a_text(tmp_path):
     learner = ids.learner(LEARNER, WORLD, 50)
     odd = {"a": np.int64(3), "b": np.bool_(True), "c": -np.inf, "d": np.float64(np.inf), "e": (np.float32(0.5), "x")}

@@ -1,18 +1,34 @@
 """The docstrings of public names: parameters, returns, attributes, and an example that is run here.
 
-Methods and properties of public classes have docstrings too; those that take arguments name each.
+Public are the names of `ravi` and those of `ravi.kit`. Methods and properties of public classes have docstrings too;
+those that take arguments name each.
 """
 
 import doctest
 import inspect
 import re
+from pathlib import Path
 
 import pytest
 
 import ravi
+from ravi import kit
 
-NAMES = sorted(set(ravi.__all__) - {"__version__"})
-MODULES = ("gymnasium", "importers")  # whose functions have docstrings of their own
+MODULES = ("gymnasium", "importers", "ranges", "validation")  # whose functions have docstrings of their own
+BY_PAGE = {"Array", "NEVER", "ScratchArray", "compiled", "compiled_learner", "each", "team"}  # which explains them
+PAGE, GUIDE = (Path(__file__).parents[1] / "docs" / name for name in ("reference/kit.md", "guides/add_a_learner.md"))
+
+
+def plain(thing):
+    return getattr(thing, "py_func", thing)
+
+
+THINGS = {
+    name: plain(getattr(place, name))
+    for place, left_out in ((kit, BY_PAGE), (ravi, {"__version__"}))
+    for name in place.__all__
+    if name not in MODULES and name not in left_out
+}
 
 
 def members(kind):
@@ -24,21 +40,21 @@ def members(kind):
             yield name, given
 
 
-CLASSES = [name for name in NAMES if inspect.isclass(getattr(ravi, name))]
-MEMBERS = {f"{name}.{own}": given for name in CLASSES for own, given in members(getattr(ravi, name))}
+CLASSES = [name for name, thing in THINGS.items() if inspect.isclass(thing)]
+MEMBERS = {f"{name}.{own}": given for name in CLASSES for own, given in members(THINGS[name])}
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_a_public_method_is_told(name):
+def test_a_public_method_is_documented(name):
     text = inspect.getdoc(MEMBERS[name]) or ""
     assert text
     taken = [one for one in inspect.signature(MEMBERS[name]).parameters if one not in ("self", "cls")]
     assert [one for one in taken if one not in text] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(MODULES)))
-def test_a_public_name_is_told_and_shown(name):
-    thing = getattr(ravi, name)
+@pytest.mark.parametrize("name", THINGS)
+def test_a_public_name_is_documented_and_has_an_example(name):
+    thing = THINGS[name]
     text = inspect.getdoc(thing) or ""
     sections = dict(zip(*[iter(re.split(r"^(\w+)\n---+\n", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
     assert "Examples" in sections
@@ -54,12 +70,27 @@ def test_a_public_name_is_told_and_shown(name):
 SHOWN = [name for name, given in MEMBERS.items() if ">>>" in (given.__doc__ or "")]
 
 
-@pytest.mark.parametrize("name", [*sorted(set(NAMES) - set(MODULES)), *SHOWN])
+@pytest.mark.parametrize("name", [*THINGS, *SHOWN])
 def test_the_example_of_a_public_name_runs(name):
-    tests = doctest.DocTestFinder(recurse=False).find(MEMBERS.get(name) or getattr(ravi, name), name)
+    tests = doctest.DocTestFinder(recurse=False).find(MEMBERS.get(name) or THINGS[name], name)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
-    said = []
+    output = []
     for test in tests:
-        runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+        runner.run(test, out=output.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
     assert runner.tries > 0
+
+
+def test_the_page_of_the_kit_has_its_names_and_the_guide_uses_those_that_it_explains():
+    """By name, by the words of every range, and by the arguments of every check."""
+    page, code = PAGE.read_text(), "".join(re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.S))
+    listed = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| [^`|]+ \| (`.*) \|$", page, re.M)))
+    assert sorted(listed) == sorted(kit.__all__)
+    assert [name for name in BY_PAGE - {"each"} if not re.search(rf"import[^#]*\b{name}\b", code)] == []
+    described = set(re.findall(r"^\.\. auto\w+:: ravi\.kit\.(\w+)", page, re.M))
+    assert described == set(kit.__all__) - BY_PAGE - {*ravi.__all__, *MODULES}
+    for name, words in re.findall(r"^\| `ranges\.(\w+)` \| (.*) \|$", page, re.M):
+        assert getattr(kit.ranges, name).__metadata__[0].words == words, name
+    for name, arguments in re.findall(r"^\| `validation\.(\w+)\((.*?)\)` ", page, re.M):
+        taken = inspect.signature(getattr(kit.validation, name)).parameters
+        assert [re.sub(r"=.*", "", one) for one in arguments.split(", ")] == list(taken), name

@@ -310,24 +310,71 @@ class Walkers(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A stretch of experience: rows of (x_t, a_t, y_t), y_t the true successor even where a reset follows."""
+    """A stretch of experience: rows of (x_t, a_t, y_t), y_t the true successor even where a reset follows.
 
-    state: Array  # x_t                                      (n, L)
-    action: Array  # a_t                                     (n, L)
-    successor: Array  # y_t                                  (n, L)
-    slot: Array  # its place among the successors of (x_t, a_t)   (n, L)
-    reset: Array  # whether a reset followed                 (n, L)
-    length: Array  # how many entries of each row are in use   (n,)
-    time: Array  # t of the first entry                      (n,)
-    after: Array  # x_{t+1} after the last entry: y_t, or where a reset led   (n,)
+    Attributes
+    ----------
+    state
+        x_t, of shape (n, L).
+    action
+        a_t, of shape (n, L).
+    successor
+        y_t, of shape (n, L).
+    slot
+        The place of y_t among the successors of (x_t, a_t), of shape (n, L).
+    reset
+        Whether a reset followed, of shape (n, L).
+    length
+        How many entries of each row are in use, of shape (n,).
+    time
+        t of the first entry, of shape (n,).
+    after
+        x_{t+1} after the last entry: y_t, or where a reset led, of shape (n,).
+
+    Examples
+    --------
+    The steps of each seed that led from state 0 back to it:
+
+    >>> def stays(path):
+    ...     used = np.arange(path.state.shape[1]) < path.length[:, None]
+    ...     return (used & (path.state == 0) & (path.successor == 0)).sum(-1)
+    """
+
+    state: Array
+    action: Array
+    successor: Array
+    slot: Array
+    reset: Array
+    length: Array
+    time: Array
+    after: Array
 
 
 class Until(NamedTuple):
-    """An epoch runs until the first of these."""
+    """The end of an epoch: the first of these events.
 
-    reset: bool  # a reset ends it
-    deadline: Array | None = None  # so does the step t = deadline   (n,)
-    visits: Array | None = None  # so does the visit of a pair that this brings to 0; counted down in place   (n, X, A)
+    Attributes
+    ----------
+    reset
+        Whether a reset ends it.
+    deadline
+        The step t that ends it, of shape (n,); None for no such step.
+    visits
+        The visits of each pair that are left: the one that brings it to 0 ends the epoch. Counted down in place, of
+        shape (n, X, A); None for no such end.
+
+    Examples
+    --------
+    A schedule by which each epoch has seven steps:
+
+    >>> seven_steps = lambda state, time: Until(reset=False, deadline=time + 7)
+    >>> seven_steps(None, np.array([0, 7])).deadline
+    array([ 7, 14])
+    """
+
+    reset: bool
+    deadline: Array | None = None
+    visits: Array | None = None
 
 
 class Estimator(NamedTuple):
@@ -418,17 +465,40 @@ class Seedwise(NamedTuple):
 
     Attributes
     ----------
-    plan : own, i, t -> the step that ends the epoch of seed i at the latest; t is its first step. A team runs it.
-    learn : own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends, at every step. One thread runs it.
-    own : State, number of teams (and keys (n,) where `keyed`) -> the arrays and numbers that both are given, with a
-        `ravi._jit.teams.Room` for each scratch array.
-    reset : whether a reset ends an epoch.
-    changes : whether `learn` changes what is planned, and ends the epoch where the policy is another one.
-    left : own -> the visits that are left in the epoch, which `learn` counts down.
-    time : State -> t of the next step (n,), where `plan` asks for it.
-    keyed : whether `own` needs the keys of the seeds, which the State does not keep.
-    together : whether all seeds plan and learn at once, by the learner's own plan and add, on arrays there.
-    derived : plan, add, until and walk that were derived from it.
+    plan
+        own, i, t -> the step that ends the epoch of seed i at the latest; t is its first step. A team runs it.
+    learn
+        own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends, at every step. One thread runs it.
+    own
+        State, number of teams (and keys (n,) where `keyed`) -> the arrays and numbers that both are given, with a
+        `ravi.kit.ScratchArray` for each array that nothing keeps.
+    reset
+        Whether a reset ends an epoch.
+    changes
+        Whether `learn` changes what is planned, and ends the epoch where the policy is another one.
+    left
+        own -> the visits that are left in the epoch, which `learn` counts down.
+    time
+        State -> t of the next step (n,), where `plan` asks for it.
+    keyed
+        Whether `own` needs the keys of the seeds, which the State does not keep.
+    together
+        Whether all seeds plan and learn at once, by the learner's own plan and add, on arrays of the device.
+    derived
+        plan, add, until and walk that were derived from it.
+
+    Examples
+    --------
+    The uniform policy, whose epochs end at resets; docs/guides/add_a_learner.md has a learner that plans.
+
+    >>> from ravi.kit import NEVER, Seedwise
+    >>> form = Seedwise(
+    ...     plan=lambda own, i, t: NEVER,
+    ...     learn=lambda own, i, t, x, a, y, slot, reset, after: False,
+    ...     own=lambda state, teams: (state.policy,),
+    ... )
+    >>> form.reset
+    True
     """
 
     plan: Callable[..., Any]
@@ -443,7 +513,7 @@ class Seedwise(NamedTuple):
     derived: tuple[Any, ...] = ()
 
     def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:
-        """What `plan` and `learn` are given."""
+        """What `plan` and `learn` are given: of a `state`, the number of `teams` and the `keys` of the seeds."""
         return self.own(state, teams, keys) if self.keyed else self.own(state, teams)
 
 

@@ -1,4 +1,4 @@
-"""Where do random numbers come from? From uniform(key, t, i): a pure function, no state.
+"""Random numbers without state: uniform(key, t, i), a pure function.
 
 Philox4x64-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a counter of four
 words under a key of two into four words of 64 bits. Here the key is (key, 0) and the counter (t, i // 4, 0, 0); the
@@ -58,7 +58,27 @@ def block(key, t, part):  # type: ignore[no-untyped-def]
 
 @compiled
 def uniform(key, t, i):  # type: ignore[no-untyped-def]
-    """Number i of step t under `key`."""
+    """Number i of step t under `key`, uniform on [0, 1): a pure function of the three.
+
+    Parameters
+    ----------
+    key
+        The seed.
+    t
+        The step.
+    i
+        The number's place: 0 to 3 are those of the step itself, learners that randomise take the others.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from ravi.random import uniform
+    >>> uniform(7, 1, 4) == uniform(7, 1, 4) != uniform(7, 2, 4)
+    True
+    """
     return block(key, t, i // 4)[i % 4]
 
 

@@ -40,7 +40,21 @@ Given = str | Builder
 
 
 class Breach(AssertionError):
-    """A learner does not do what every learner must do."""
+    """A learner does not do what every learner must do; the message names the claim.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> from ravi.testing import Breach, check
+    >>> def unsure(problem, steps):  # a policy whose rows sum to 1 - 1e-6
+    ...     learner = ravi.learner("uniform", problem, steps)
+    ...     begin = lambda keys: (state := learner.init(keys))._replace(policy=state.policy * (1 - 1e-6))
+    ...     return learner._replace(init=begin)
+    >>> check(unsure)
+    Traceback (most recent call last):
+    ...
+    ravi.testing.Breach: unsure on ...: not so: policies are policies and values stay in range (...)
+    """
 
 
 class Case:
@@ -80,7 +94,26 @@ Claim = Callable[[Case], None]
 
 
 def check(learner: Given, mdps: Sequence[MDP | str] = MDPS, steps: int = STEPS) -> None:
-    """Hold every claim against a learner, on every MDP; the first that does not hold is an error."""
+    """Hold every claim against a learner, on every MDP; the first that does not hold is a `Breach`.
+
+    Parameters
+    ----------
+    learner
+        An id, or a function of problem and steps that builds a learner.
+    mdps
+        MDPs, or their ids; features serve learners that need them.
+    steps
+        T of each run.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> from ravi.testing import check
+    >>> check("uniform", ["riverswim/3"], steps=100)
+    """
     for mdp in mdps:
         case = Case(learner, mdp, steps)
         for claim in CLAIMS:

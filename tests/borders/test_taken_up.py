@@ -1,4 +1,4 @@
-"""Whatever stands in the arrays of a file: it is refused by name, or gives an answer. No index leaves its array."""
+"""Whatever stands in the arrays of a file is refused by name, or gives an answer: no index leaves its array."""
 
 import io
 import os
@@ -24,8 +24,8 @@ from ravi.runtime.world import Tabular
 from ravi.schedules import at_reset
 from ravi.validation import InputError
 from tests.lab.experiments.tasks import bits, task
-from tests.support.mutants import INDICES, LARGE, REFUSED, run_file, world_of
-from tests.test_contract import LEARNERS
+from tests.support.mutants import INDICES, LARGE, REFUSED, run_file
+from tests.test_contract import undeclared
 
 ROOT = Path(__file__).parents[2]
 MUTATED = (  # counts and draws, a regression, a table that learns at every step, a policy by age
@@ -64,35 +64,17 @@ def test_without_the_ranges_an_index_would_leave_its_array():
     assert [line for line in lines if not line.endswith(" ... IndexError")] == []
 
 
-def leaves(tree, name=""):
-    """Every array with its dotted name, and whether its field declares a range."""
-    declared = ranges._declared(type(tree))
-    for label, part in zip(tree._fields if hasattr(tree, "_fields") else map(str, range(len(tree))), tree, strict=True):
-        where = f"{name}.{label}" if name else label
-        if isinstance(part, tuple):
-            yield from leaves(part, where)
-        else:
-            yield where, label in declared
-
-
-def test_every_array_of_every_learner_and_measure_declares_what_it_may_hold():
+def test_every_array_of_every_measure_declares_what_it_may_hold():
+    """Those of learners are in the contract."""
     keys = np.arange(2, dtype=np.uint64)
     options = {"record": ["trajectory", "stream"], "points": 5, "pad": False, "keep_epochs": True, "measured": True}
-    bare = []
-    for name in LEARNERS:
-        state = ids.learner(name, ids.mdp(world_of(name)), 100).init(keys)
-        bare += [f"{name}: {leaf}" for leaf, said in leaves(state) if not said]
-        assert "policy" in state._fields  # what `Run.last_policy` shows, also of a file
-    assert not bare
-    mdp = riverswim(4)
-    uniform = ids.learner("uniform", mdp, 100)
+    mdp, bare = riverswim(4), []
     for stages in (0, 3):
-        measures = Tabular(mdp).scores(uniform._replace(stages=stages), 100, options).measures
-        records = tuple(each.init(keys) for each in measures)
-        bare += [leaf for leaf, said in leaves(records) if not said]
+        uniform = ids.learner("uniform", mdp, 100)._replace(stages=stages)
+        records = tuple(each.init(keys) for each in Tabular(mdp).scores(uniform, 100, options).measures)
+        bare += undeclared(records)
     assert set(bare) == {"0.gaps"}  # a log of numbers, as long as that of starts
-    changing = hindsight(ids.changing("tides/4"), 100, 5).init(keys)
-    assert [leaf for leaf, said in leaves(changing) if not said] == []
+    assert list(undeclared(hindsight(ids.changing("tides/4"), 100, 5).init(keys))) == []
 
 
 FACTS = Facts(4, 2, 10.0, 100, np.array([7, 9]), np.array([7, 9]), 100)
@@ -158,63 +140,61 @@ def stopped():
     return run_file("ravi-ucb", record=["trajectory", "stream"])
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        ("walkers.state", lambda a: a + 10**6, r"walkers\.state\[0\] is 10000\d\d, not one of 5 states, from 0"),
-        ("walkers.time", lambda a: a * 0 - 5, r"walkers\.time\[0\] is -5, not a number of plays that can be made"),
-        ("walkers.time", lambda a: a * 0 + 10**8, r"walkers\.time\[0\] is 100000000, not a number of plays that can"),
-        ("walkers.time", lambda a: a - 20, "not the place of the first time that is still to come"),
-        ("walkers.key", lambda a: a + np.uint64(1), r"walkers\.key are not the seeds of the run"),
-        ("records.1.cursor", lambda a: a + 10**6, r"cursor\[0\] is \d+, not the place of the first time"),
-        ("records.1.cursor", lambda a: a + 1, r"cursor\[0\] is \d+, not the place of the first time"),
-        ("records.2.index", lambda a: a + 1, r"index\[0\] is \d+, not what a run of its seed begins with"),
-        ("records.0.starts", lambda a: np.roll(a, 1, 0), r"starts\[1, 1\] is not the first play of an ep"),
-        ("records.0.gaps", lambda a: a[1:], "starts is not the first play of an epoch"),
-        ("records.4.state", lambda a: a + 5, "not one of 5 states, or -1"),
-        ("state.data.moves", lambda a: a + 1, "not the number of moves that were counted from the pair"),
-        ("state.data.moves", lambda a: a - 1, "not the number of moves that were counted from the pair"),
-        ("state.log_policy", lambda a: a + 9, "not the logarithm of a probability"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named(stopped, name, change, told):
-    name = f"batch.{name}"
-    array = stopped.arrays[name]
-    what, why = stopped.outcome(stopped.arrays | {name: change(array).astype(array.dtype)})
-    assert what == REFUSED
-    assert re.search(told, why)
+OF_MANY = "ravi-ucb"
+WRONG = [  # learner, array, what it holds instead, the error
+    (OF_MANY, "walkers.state", lambda a: a + 10**6, r"walkers\.state\[0\] is 10000\d\d, not one of 5 states, from 0"),
+    (OF_MANY, "walkers.time", lambda a: a * 0 - 5, r"walkers\.time\[0\] is -5, not a number of plays that can be made"),
+    (OF_MANY, "walkers.time", lambda a: a * 0 + 10**8, r"walkers\.time\[0\] is 100000000, not a number of plays"),
+    (OF_MANY, "walkers.time", lambda a: a - 20, "not the place of the first time that is still to come"),
+    (OF_MANY, "walkers.key", lambda a: a + np.uint64(1), r"walkers\.key are not the seeds of the run"),
+    (OF_MANY, "records.1.cursor", lambda a: a + 10**6, r"cursor\[0\] is \d+, not the place of the first time"),
+    (OF_MANY, "records.1.cursor", lambda a: a + 1, r"cursor\[0\] is \d+, not the place of the first time"),
+    (OF_MANY, "records.2.index", lambda a: a + 1, r"index\[0\] is \d+, not what a run of its seed begins with"),
+    (OF_MANY, "records.0.starts", lambda a: np.roll(a, 1, 0), r"starts\[1, 1\] is not the first play of an ep"),
+    (OF_MANY, "records.0.gaps", lambda a: a[1:], "starts is not the first play of an epoch"),
+    (OF_MANY, "records.4.state", lambda a: a + 5, "not one of 5 states, or -1"),
+    (OF_MANY, "state.data.moves", lambda a: a + 1, "not the number of moves that were counted from the pair"),
+    (OF_MANY, "state.data.moves", lambda a: a - 1, "not the number of moves that were counted from the pair"),
+    (OF_MANY, "state.log_policy", lambda a: a + 9, "not the logarithm of a probability"),
+    ("ravi-kl", "state.best.choice", 2, "not one of 2 actions"),
+    ("ravi-kl", "state.half.visits", 500, "not a count of plays, or -1"),
+    ("ravi-kl", "state.best.dual", 1e99, "not ln t from -500 to 100"),  # a loop without end
+    ("ravi-kl", "state.best.bound", -1.0, "not a bound on what is not negative"),
+    ("ravi-kl", "state.stage", 9, "not a stage that has begun"),
+    ("ravi-kl,candidate=posterior", "state.drawn.u", 11.0, "not a value from 0 to 10"),
+    ("ravi-kl/mixture", "state.theta", 0.9, "not a row of probabilities"),
+    ("ravi-kl/mixture", "state.candidate", 11.0, "not a value from 0 to 10"),
+    ("psrl/mixture", "state.drawn.theta", 0.9, "not a row of probabilities"),
+    (
+        "ravi-ucb/unknown-rewards",
+        "state.data.inner.moves",
+        1,
+        "not the number of moves that were counted from the pair",
+    ),
+    ("ucbvi-gamma", "state.many", 6, "not a number of states, or -1"),
+    ("ucbvi-gamma", "state.changed", 5, "not one of 5 states"),
+    ("ravi-ucb/mixture", "state.data.covariance", np.nan, "not a number"),
+]
 
 
-@pytest.mark.parametrize(
-    ("learner", "name", "value", "told"),
-    [
-        ("ravi-kl", "best.choice", 2, "not one of 2 actions"),
-        ("ravi-kl", "half.visits", 500, "not a count of plays, or -1"),
-        ("ravi-kl", "best.dual", 1e99, "not ln t from -500 to 100"),  # a loop without end
-        ("ravi-kl", "best.bound", -1.0, "not a bound on what is not negative"),
-        ("ravi-kl", "stage", 9, "not a stage that has begun"),
-        ("ravi-kl,candidate=posterior", "drawn.u", 11.0, "not a value from 0 to 10"),
-        ("ravi-kl/mixture", "theta", 0.9, "not a row of probabilities"),
-        ("ravi-kl/mixture", "candidate", 11.0, "not a value from 0 to 10"),
-        ("psrl/mixture", "drawn.theta", 0.9, "not a row of probabilities"),
-        ("ravi-ucb/unknown-rewards", "data.inner.moves", 1, "not the number of moves that were counted from the pair"),
-        ("ucbvi-gamma", "many", 6, "not a number of states, or -1"),
-        ("ucbvi-gamma", "changed", 5, "not one of 5 states"),
-        ("ravi-ucb/mixture", "data.covariance", np.nan, "not a number"),
-    ],
-)
-def test_what_only_one_learner_keeps_is_looked_at(learner, name, value, told):
-    file, name = run_file(learner), f"batch.state.{name}"
-    what, why = file.outcome(file.arrays | {name: np.full_like(file.arrays[name], value)})
+@pytest.mark.parametrize(("learner", "name", "change", "message"), WRONG)
+def test_an_array_that_is_out_of_its_range_is_named(stopped, learner, name, change, message):
+    file, name = stopped if learner == OF_MANY else run_file(learner), f"batch.{name}"
+    array = file.arrays[name]
+    other = change(array).astype(array.dtype) if callable(change) else np.full_like(array, change)
+    what, why = file.outcome(file.arrays | {name: other})
     assert what == REFUSED
-    assert re.search(told, why), why
+    assert re.search(message, why), why
 
 
 @pytest.mark.parametrize("seeds", [[3], [3, 5, 7], [5, 3]])
-def test_a_run_has_an_entry_of_every_array_for_each_of_its_seeds(stopped, seeds):
+def test_a_run_has_its_arrays_with_an_entry_for_each_of_its_seeds_and_no_others(stopped, seeds):
     what, why = stopped.outcome(stopped.arrays, stopped.header | {"seeds": seeds})
     assert what == REFUSED
     assert "not the seeds of the run" in why if len(seeds) == 2 else f"not numbers of {len(seeds)} seeds" in why
+    what, why = stopped.outcome(stopped.arrays | {"batch.records.5.total": np.zeros(2)})
+    assert what == REFUSED
+    assert "there is no place for records.5.total" in why
 
 
 def test_truth_values_that_are_neither_are_refused(stopped):
@@ -230,13 +210,6 @@ def test_truth_values_that_are_neither_are_refused(stopped):
     what, why = stopped.outcome(stopped.arrays | {name: odd})
     assert what == REFUSED
     assert "truth values that are neither" in why
-
-
-def test_the_measures_of_a_file_are_those_that_it_was_made_with(stopped):
-    more = {"batch.records.5.total": np.zeros(2)}
-    what, why = stopped.outcome(stopped.arrays | more)
-    assert what == REFUSED
-    assert "there is no place for records.5.total" in why
 
 
 @pytest.mark.parametrize("options", [{"pad": True}, {"keep_epochs": False}, {"measured": False}, {"points": 7}])

@@ -143,7 +143,8 @@ def test_nothing_in_the_library_writes_but_by_the_archive():
     }
     assert found == {
         ("runtime/archive.py", 'with open(temporary, "xb") as file:'),
-        ("runtime/archive.py", 'with packed.open(entry, "w", force_zip64=True) as stream:'),
+        ("runtime/archive.py", "write_file(place, lambda file: np.savez(file, **entries))"),
+        ("runtime/archive.py", "np.savez(place, **entries)"),
         ("lab/experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
     }
     drawn = [file.name for file in package.rglob("*.py") if "savefig(" in file.read_text()]

@@ -30,12 +30,47 @@ VISITS = Range(
 
 
 class Counts(NamedTuple):
-    visits: Annotated[Array, VISITS]  # N(x, a), or n(x, a)   (n, X, A)
-    moves: Count  # N'(x, a, x') on the successors   (n, X, A, B)
+    """Counts of plays and moves.
+
+    Attributes
+    ----------
+    visits
+        N(x, a), or n(x, a) where counts begin at zero, of shape (n, X, A).
+    moves
+        N'(x, a, x') on the successors, of shape (n, X, A, B).
+
+    Examples
+    --------
+    >>> import ravi
+    >>> data = tallies(ravi.mdp("riverswim/3").problem, 4)
+    >>> data.visits.shape, data.moves.shape
+    ((4, 3, 2), (4, 3, 2, 3))
+    """
+
+    visits: Annotated[Array, VISITS]
+    moves: Count
 
 
 def tallies(problem: Problem, n: int) -> Counts:
-    """Plays from zero: n(x, a) = 0 and N'(x, a, x') = 0, for n seeds."""
+    """Plays from zero: n(x, a) = 0 and N'(x, a, x') = 0, for n seeds.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    n
+        The number of seeds.
+
+    Returns
+    -------
+    Counts
+
+    Examples
+    --------
+    >>> import ravi
+    >>> tallies(ravi.mdp("riverswim/3").problem, 4).visits.sum()
+    np.int64(0)
+    """
     shape = problem.successors.shape
     return Counts(np.zeros((n, *shape[:2]), np.int32), np.zeros((n, *shape), np.int32))
 
@@ -54,12 +89,53 @@ def all_states(X: int, A: int) -> Array:
 
 
 def tally(D: Counts, path: Path) -> Counts:
-    """Count the steps of a path, in place."""
+    """Count the steps of a path, in place.
+
+    Parameters
+    ----------
+    D
+        The counts.
+    path
+        The path.
+
+    Returns
+    -------
+    Counts
+        D itself.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> from ravi.core import Path
+    >>> data = tallies(ravi.mdp("riverswim/3").problem, 1)
+    >>> step = np.array([[2]]), np.array([[1]]), np.array([[1]]), np.array([[1]]), np.array([[False]])
+    >>> path = Path(*step, length=np.array([1]), time=np.array([1]), after=np.array([1]))
+    >>> tally(data, path).visits[0, 2]
+    array([0, 1], dtype=int32)
+    """
     _add(D.visits, D.moves, path.state, path.action, path.slot, path.length)
     return D
 
 
 def counts(problem: Problem) -> Estimator:
+    """P_hat by counts, N_1 = 1, with the width N^{-1/2}.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+
+    Returns
+    -------
+    Estimator
+
+    Examples
+    --------
+    >>> import ravi
+    >>> estimator = counts(ravi.mdp("riverswim/3").problem)
+    >>> estimator.width(estimator.init(1), np.zeros((1, 3))).min()
+    np.float64(1.0)
+    """
     successors = problem.successors
 
     def init(n: int) -> Counts:

@@ -25,7 +25,29 @@ def expect(mdp: MDP, V: Array) -> Array:
 
 
 def expect_with(successors: Array, weights: Array, V: Array) -> Array:
-    """sum_j weights[..., x, a, j] V[..., successors[x, a, j]]: P V of kernels (n, X, A, B) on the successors."""
+    """sum_j weights[..., x, a, j] V[..., successors[x, a, j]]: P V of kernels (n, X, A, B) on the successors.
+
+    Parameters
+    ----------
+    successors
+        Those of the problem, of shape (X, A, B).
+    weights
+        Of each successor, of shape (X, A, B) or (n, X, A, B).
+    V
+        Values, of shape (X,) or (n, X).
+
+    Returns
+    -------
+    Array
+        Of shape (X, A) or (n, X, A).
+
+    Examples
+    --------
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> expect_with(mdp.successors, mdp.transitions, np.ones((4, 3))).shape
+    (4, 3, 2)
+    """
     return (weights * V[..., successors]).sum(-1)
 
 

@@ -200,12 +200,12 @@ def run_settings(
     >>> [one.settings["scale"] for one in made]
     [0.1, 0.2]
     """
-    T, going = validation.steps(steps), Going.checked(pause, stop, progress, callback, device, threads)
+    T, controls = validation.steps(steps), Controls.checked(pause, stop, progress, callback, device, threads)
     world = world_named(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
     several = [world.learner(one, T) for one in given]
     keys = np.array(validation.seeds(seeds), np.uint64)
-    recorded = _wanted(record)
+    recorded = _checked_records(record)
     options: Options = {
         "record": recorded, "points": validation.whole(points, "points"), "pad": validation.flag(pad, "pad"),
         "keep_epochs": validation.flag(keep_epochs, "keep_epochs"), "measured": validation.flag(measured, "measured"),
@@ -213,13 +213,13 @@ def run_settings(
     if recorded and not options["measured"]:
         raise validation.InputError(f"record names {recorded[0]!r}, but measured=False records nothing")
 
-    def part(group: list[Learner]) -> Part:
+    def settings_group(group: list[Learner]) -> Group:
         every = np.tile(keys, len(group))
         begin = lambda chosen: world.begin(learner_of(group, len(keys)), every, chosen)  # noqa: E731
-        return Part(group, T, len(keys), options, begin, [0.0] * len(group))
+        return Group(group, T, len(keys), options, begin, [0.0] * len(group))
 
-    parts = [part(group) for group in ([several] if alike(several) else [[one] for one in several])]
-    return _all(parts, world, _own(measures), going)
+    groups = [settings_group(one) for one in ([several] if alike(several) else [[one] for one in several])]
+    return _run_groups(groups, world, _checked_measures(measures), controls)
 
 
 def resume(
@@ -304,7 +304,7 @@ def resume_settings(
     >>> [one.complete for one in ravi.resume_settings(halves, learners, "riverswim/3")]
     [True, True]
     """
-    going = Going.checked(pause, stop, progress, callback, device, threads)
+    controls = Controls.checked(pause, stop, progress, callback, device, threads)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")
     world, several = world_named(mdp), list[Learner]()
@@ -313,19 +313,19 @@ def resume_settings(
     for one, learner in zip(runs, given, strict=True):
         validation.instance(one, Run, "stopped", "a run: that of ravi.Stopped, or of ravi.Run.load")
         made = world.learner(learner, one.steps)
-        _same(one, made, world)
+        _check_same(one, made, world)
         several.append(made)
 
-    def part(places: Sequence[int]) -> Part:
+    def settings_group(places: Sequence[int]) -> Group:
         group, first = [several[place] for place in places], runs[places[0]]
-        begin = lambda chosen: tree.join([_stands(runs[i], several[i], world, chosen) for i in places])  # noqa: E731
+        begin = lambda chosen: tree.join([_resumed_batch(runs[i], several[i], world, chosen) for i in places])  # noqa: E731
         spent = [runs[place].seconds for place in places]
-        return Part(group, first.steps, len(first.seeds), first.options, begin, spent)
+        return Group(group, first.steps, len(first.seeds), first.options, begin, spent)
 
     same = all((one.steps, one.seeds, one.options) == (runs[0].steps, runs[0].seeds, runs[0].options) for one in runs)
     every = range(len(runs))
-    parts = [part(every)] if same and alike(several) else [part([place]) for place in every]
-    return _all(parts, world, _own(measures), going)
+    groups = [settings_group(every)] if same and alike(several) else [settings_group([place]) for place in every]
+    return _run_groups(groups, world, _checked_measures(measures), controls)
 
 
 def resolved(mdp: MDP | str, learner: Learner | str, T: int) -> tuple[MDP, Learner]:
@@ -346,7 +346,7 @@ def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Se
     return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))
 
 
-# How runs go on.
+# Drivers of runs.
 
 
 @contextmanager
@@ -375,8 +375,8 @@ def interrupts(
             signal.signal(number, handler)
 
 
-class Going(NamedTuple):
-    """How runs go on, and when they stop."""
+class Controls(NamedTuple):
+    """When runs stop, on what they run, and who watches them."""
 
     pause: int | None
     stop: Callable[[], bool] | None
@@ -386,49 +386,54 @@ class Going(NamedTuple):
     threads: int
 
     @staticmethod
-    def checked(pause: int | None, stop: Any, progress: Any, callback: Any, device: str, threads: int | None) -> Going:
-        on = validation.one_of(device, devices.DEVICES, "device")
-        after = None if pause is None else validation.whole(pause, "pause", 0)
-        ask, told = validation.function(stop, "stop"), validation.function(callback, "callback")
-        many = len(os.sched_getaffinity(0)) if threads is None else validation.whole(threads, "threads")
-        return Going(after, ask, wanted(progress), told, on, many)
+    def checked(
+        pause: int | None, stop: Any, progress: Any, callback: Any, device: str, threads: int | None
+    ) -> Controls:
+        return Controls(
+            None if pause is None else validation.whole(pause, "pause", 0),
+            validation.function(stop, "stop"),
+            wanted(progress),
+            validation.function(callback, "callback"),
+            validation.one_of(device, devices.DEVICES, "device"),
+            len(os.sched_getaffinity(0)) if threads is None else validation.whole(threads, "threads"),
+        )
 
 
-class Part(NamedTuple):
-    """Settings that go as one batch, the seeds of each after those of the one before."""
+class Group(NamedTuple):
+    """Settings that run as one batch, the seeds of each after those of the one before."""
 
     learners: list[Learner]
     T: int
     n: int  # seeds of each
     options: Options
-    begin: Callable[[Sequence[Measure]], Batch]  # the measures -> where it goes on
+    begin: Callable[[Sequence[Measure]], Batch]  # the measures -> the batch at the start
     spent: list[float]  # seconds of each, before
 
 
-def _all(parts: Sequence[Part], world: World, own: Sequence[Measure], going: Going) -> list[Run]:
-    """The runs of all parts, one part after the other; an error about any of them comes before the first starts."""
-    stop, ready = going.stop, list[tuple[Part, Scores]]()
-    for part in parts:
-        learner = part.learners[0]
-        world.room(learner, part.T, part.options, len(part.learners) * part.n)
-        can_run(going.device, learner, own)
+def _run_groups(groups: Sequence[Group], world: World, own: Sequence[Measure], controls: Controls) -> list[Run]:
+    """The runs of all groups, one group after the other; an error about any comes before the first starts."""
+    stop, ready = controls.stop, list[tuple[Group, Scores]]()
+    for group in groups:
+        learner = group.learners[0]
+        world.room(learner, group.T, group.options, len(group.learners) * group.n)
+        can_run(controls.device, learner, own)
         with sparing():
-            scores = world.scores(learner, part.T, part.options)
+            scores = world.scores(learner, group.T, group.options)
         scores = scores._replace(measures=[*scores.measures, *own])
-        can_run(going.device, learner, scores.measures)
-        ready.append((part, scores))
-    total, made = sum(len(part.learners) * part.n * part.T for part in parts), list[Run]()
-    label = f"{parts[0].learners[0].name} on {world.name}"
-    with interrupts() if stop is None else nullcontext(stop) as stopped, telling(going.progress, label) as progress:
-        for part, scores in ready:
-            before = sum(int(one.plays.sum()) for one in made)
+        can_run(controls.device, learner, scores.measures)
+        ready.append((group, scores))
+    total, runs = sum(len(group.learners) * group.n * group.T for group in groups), list[Run]()
+    label = f"{groups[0].learners[0].name} on {world.name}"
+    with interrupts() if stop is None else nullcontext(stop) as stopped, telling(controls.progress, label) as progress:
+        for group, scores in ready:
+            before = sum(int(one.plays.sum()) for one in runs)
             tell = None if progress is None else (lambda done, before=before: progress(before + done, total))
-            made += go_on(part, world, scores, going._replace(stop=stopped, progress=tell))
-    for run in made:
+            runs += _run_group(group, world, scores, controls._replace(stop=stopped, progress=tell))
+    for run in runs:
         LOG.info("%s, in %.2f s", run.title, run.seconds)
     if stop is None and stopped():
-        raise Stopped(*made)
-    return made
+        raise Stopped(*runs)
+    return runs
 
 
 def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
@@ -440,40 +445,40 @@ def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
         devices.target()
 
 
-def go_on(part: Part, world: World, scores: Scores, going: Any) -> list[Run]:
-    """Run a part to its end, or until it stops. going: its `stop` and `progress` are those of this part."""
+def _run_group(group: Group, world: World, scores: Scores, controls: Any) -> list[Run]:
+    """Run a group to its end, or until it stops. controls: its `stop` and `progress` are those of this group."""
     with sparing():
-        batch = part.begin(scores.measures)
+        batch = group.begin(scores.measures)
     began = time.perf_counter() - effort.seconds
-    T, n, cpu = part.T, len(batch.walkers.key), going.device == "cpu"
+    T, n, cpu = group.T, len(batch.walkers.key), controls.device == "cpu"
 
     def tell(batches: Sequence[Batch]) -> None:
-        if going.progress is not None:
-            going.progress(sum(one.plays(T) for one in batches))
-        if going.callback is not None and (cpu or all((one.walkers.time >= T).all() for one in batches)):
-            going.callback(_look(tree.join(batches), scores.measures, T))
+        if controls.progress is not None:
+            controls.progress(sum(one.plays(T) for one in batches))
+        if controls.callback is not None and (cpu or all((one.walkers.time >= T).all() for one in batches)):
+            controls.callback(_current(tree.join(batches), scores.measures, T))
 
-    told = tell if going.progress is not None or going.callback is not None else None
+    watched = controls.progress is not None or controls.callback is not None
     many = 1
-    if cpu and compiled_driver.is_compiled(part.learners[0], scores.measures):
-        many = n if effort.allowance > 0 else min(going.threads, n)  # what Python may run comes seed by seed
+    if cpu and compiled_driver.is_compiled(group.learners[0], scores.measures):
+        many = n if effort.allowance > 0 else min(controls.threads, n)  # what Python may run comes seed by seed
     shares = np.array_split(np.arange(n), many)
     H = 1 / (1 - world.discount) if world.discount < 1 else inf
     tasks = [
         Task(
-            learner_of(part.learners, part.n, rows), world.answers, T, H, part.options["pad"], scores.measures,
-            going.pause, going.stop, told,
+            learner_of(group.learners, group.n, rows), world.answers, T, H, group.options["pad"], scores.measures,
+            controls.pause, controls.stop, tell if watched else None,
         )
         for rows in shares
     ]  # fmt: skip
-    done = world.run(tasks, [tree.take(batch, rows, among=n) for rows in shares], going.device)
-    apart = tree.apart(tree.join(done), part.n)
-    seconds = (time.perf_counter() - effort.seconds - began) / len(apart)  # without compiling
-    made = zip(part.learners, apart, part.spent, strict=True)
-    return [_made(part, world, scores, learner, stands, spent + seconds) for learner, stands, spent in made]
+    batches = world.run(tasks, [tree.take(batch, rows, among=n) for rows in shares], controls.device)
+    settings = tree.apart(tree.join(batches), group.n)
+    seconds = (time.perf_counter() - effort.seconds - began) / len(settings)  # without compiling
+    each = zip(group.learners, settings, group.spent, strict=True)
+    return [_result(group, world, scores, learner, batch, spent + seconds) for learner, batch, spent in each]
 
 
-def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
+def _current(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
     """The current results of seeds that are still running (those of others are set aside); at the end, of all."""
     plays = np.minimum(batch.walkers.time, T)
     rows = plays < T if (plays < T).any() else np.ones(len(plays), bool)
@@ -483,15 +488,15 @@ def _look(batch: Batch, measures: Sequence[Measure], T: int) -> Look:
     return Look(batch.walkers.key[rows].astype(np.int64), plays[rows], kept)
 
 
-def _made(part: Part, world: World, scores: Scores, learner: Learner, batch: Batch, seconds: float) -> Run:
+def _result(group: Group, world: World, scores: Scores, learner: Learner, batch: Batch, seconds: float) -> Run:
     results: dict[str, Array] = {}
     for measure, m in zip(scores.measures, batch.records, strict=True):
         results |= measure.results(m)
     return Run(
         world=world.kind, mdp=world.name, mdp_digest=world.digest, learner=learner.name,
-        settings=plain_settings(learner), discount=world.discount, steps=part.T,
+        settings=plain_settings(learner), discount=world.discount, steps=group.T,
         seeds=[int(key) for key in batch.walkers.key], optimum=scores.optimum, optimum_error=scores.error,
-        options=part.options, seconds=seconds, versions=versions(), batch=batch, results=results, units=world.units,
+        options=group.options, seconds=seconds, versions=versions(), batch=batch, results=results, units=world.units,
     )  # fmt: skip
 
 
@@ -514,8 +519,8 @@ def plain_settings(learner: Learner) -> dict[str, Any]:
     return {name: plain(value, name) for name, value in learner.settings.items()}
 
 
-def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
-    """The batch of a stopped run, which `go_on` copies group by group."""
+def _resumed_batch(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
+    """The batch of a stopped run."""
     if isinstance(stopped.batch, dict):  # from a file
         return taken_up(world, stopped, learner, chosen)
     batch: Batch = stopped.batch
@@ -524,7 +529,7 @@ def _stands(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measu
     return batch
 
 
-def _same(stopped: Run, learner: Learner, world: World) -> None:
+def _check_same(stopped: Run, learner: Learner, world: World) -> None:
     """An error unless the run was made with this learner, in this world."""
     for what, was, now in (
         ("MDP", stopped.mdp, world.name),
@@ -553,7 +558,7 @@ def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:
     return held
 
 
-def _own(measures: Sequence[Measure]) -> list[Measure]:
+def _checked_measures(measures: Sequence[Measure]) -> list[Measure]:
     """The caller's own measures, checked."""
     given = validation.several(
         None if isinstance(measures, Measure) else measures, "measures", "a list of ravi.Measure"
@@ -562,7 +567,7 @@ def _own(measures: Sequence[Measure]) -> list[Measure]:
     return [validation.instance(one, Measure, validation.at("measures", [i]), wanted) for i, one in enumerate(given)]
 
 
-def _wanted(record: Sequence[str]) -> list[str]:
+def _checked_records(record: Sequence[str]) -> list[str]:
     """What `record` names, checked."""
     names: list[str] = []
     given = [record] if isinstance(record, str) else record

@@ -29,6 +29,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import cache
 from hashlib import sha256
 from math import isfinite, prod
 from types import NoneType, UnionType
@@ -41,7 +42,6 @@ from ravi.validation import InputError, shown
 FORMAT, VERSION = "ravi", 1
 HEADER, CHECKSUM = "header", "checksum"  # the entry of the JSON object, and its key
 RESERVED = ("format", "kind", "version", "arrays", CHECKSUM)  # keys of the header that are not metadata
-TYPE_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
 # What zipfile, numpy and json raise at bytes that are not theirs; RuntimeError at an entry that claims to be encrypted
 # or (NotImplementedError) of an unknown compression, and (RecursionError) at JSON that is nested too deep.
@@ -199,45 +199,58 @@ def typed(
         raise InputError(f"it has no {', '.join(missing)}")
     held = {name: header[name] for name in types if name in header}
     for name, value in held.items():
-        if not _is_of(value, types[name]):
+        is_right, words = _rule(types[name])
+        if not is_right(value):
             text = repr(value)
             text = text if len(text) <= 60 else text[:57] + "..."
-            raise InputError(f"its {place}{name} is {text}, not {_type_words(types[name])}")
+            raise InputError(f"its {place}{name} is {text}, not {words}")
     return held
 
 
-def _is_of(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type."""
-    if kind is Any:
-        return True
-    origin, inside = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return any(_is_of(value, one) for one in inside)
-    if origin is list:
-        return isinstance(value, list) and all(_is_of(one, inside[0]) for one in value)
-    if origin is tuple:
-        long = isinstance(value, (list, tuple)) and len(value) == len(inside)
-        return long and all(_is_of(one, kind) for one, kind in zip(value, inside, strict=True))
-    if origin is dict:
-        return isinstance(value, dict) and all(_is_of(one, inside[1]) for one in value.values())
-    if kind is float:
-        small = _is_of(value, int) and abs(value) <= sys.float_info.max
-        return small or (isinstance(value, float) and isfinite(value))
-    return isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _type_words(kind: Any) -> str:
-    """A type in words."""
-    origin, inside = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return " or ".join(_type_words(one) for one in inside)
-    if origin is dict:
-        return "an object" if inside[1] is Any else f"an object of which each value is {_type_words(inside[1])}"
+def _is_number(value: Any) -> bool:
+    small = _is_whole(value) and abs(value) <= sys.float_info.max
+    return small or (isinstance(value, float) and isfinite(value))
+
+
+# Whether a value is of a type, and the type in words.
+RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
+    Any: (lambda value: True, ""),
+    str: (lambda value: isinstance(value, str), "a text"),
+    int: (_is_whole, "a whole number"),
+    float: (_is_number, "a number"),
+    bool: (lambda value: isinstance(value, bool), "true or false"),
+    NoneType: (lambda value: value is None, "null"),
+}
+
+
+@cache
+def _rule(kind: Any) -> tuple[Callable[[Any], bool], str]:
+    """The rule of a type, also of one that is made of others."""
+    if kind in RULES:
+        return RULES[kind]
+    origin = get_origin(kind)
+    rules, kinds = zip(*map(_rule, get_args(kind)), strict=True)
+    first, last = rules[0], rules[-1]
     if origin is list:
-        return "a list" if inside[0] is Any else f"a list of which each entry is {_type_words(inside[0])}"
+        of = f" of which each entry is {kinds[0]}" if kinds[0] else ""
+        return lambda value: isinstance(value, list) and all(map(first, value)), f"a list{of}"
+    if origin is dict:
+        of = f" of which each value is {kinds[1]}" if kinds[1] else ""
+        return lambda value: isinstance(value, dict) and all(map(last, value.values())), f"an object{of}"
     if origin is tuple:
-        return f"[{', '.join(_type_words(one) for one in inside)}]"
-    return TYPE_WORDS[kind]
+        return (
+            lambda value: (
+                isinstance(value, (list, tuple))
+                and len(value) == len(rules)
+                and all(rule(one) for rule, one in zip(rules, value, strict=True))
+            )
+        ), f"[{', '.join(kinds)}]"
+    assert origin in (Union, UnionType)
+    return lambda value: any(rule(value) for rule in rules), " or ".join(kinds)
 
 
 # Archives.
@@ -259,9 +272,9 @@ def write(place: Place, kind: str, header: Mapping[str, Any], arrays: Mapping[st
     """
     entries = _entries(name_of(place), kind, header, arrays)
     if isinstance(place, (str, os.PathLike)):
-        write_file(place, lambda file: _pack(file, entries))
+        write_file(place, lambda file: np.savez(file, **entries))
     else:
-        _pack(place, entries)
+        np.savez(place, **entries)
 
 
 def read(place: Place, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -315,8 +328,8 @@ def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[s
         if key in header:
             raise InputError(f"cannot write {where}: the header's {key!r} is the format's own")
     for name, array in held.items():
-        if name == HEADER:
-            raise InputError(f"cannot write {where}: an array cannot be called {HEADER!r}")
+        if name in (HEADER, "file", "allow_pickle"):  # the last two are arguments of `numpy.savez`
+            raise InputError(f"cannot write {where}: an array cannot be called {name!r}")
         if array.dtype.hasobject or array.dtype.names is not None:
             what = "Python objects" if array.dtype.hasobject else "records"
             raise InputError(f"cannot write {where}: {name} holds {what}, not numbers")
@@ -327,15 +340,6 @@ def _entries(where: str, kind: str, header: Mapping[str, Any], arrays: Mapping[s
         raise InputError(f"cannot write {where}: the header is not JSON ({error})") from None
     text = json.dumps(full | {CHECKSUM: checksum_of(full, held)})
     return {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **held}
-
-
-def _pack(file: IO[bytes], entries: Mapping[str, np.ndarray]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as packed:
-        for name, array in entries.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980: the same content, the same bytes
-            entry.external_attr = 0o644 << 16
-            with packed.open(entry, "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def _unpack(file: IO[bytes], where: str, kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

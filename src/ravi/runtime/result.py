@@ -41,7 +41,7 @@ def versions() -> dict[str, str]:
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "display", "lab", "live", "statistics", "verify"}
-FILES_APART = {"__init__.py", "testing.py"}
+FILES_APART = {"__init__.py", "kit.py", "testing.py"}
 
 
 @cache
