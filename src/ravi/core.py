@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class Problem:
     initial
         nu_0(x), of shape (X,).
     discount
-        gamma, in (0, 1).
+        gamma, in (0, 1); 1 stands for the average reward.
     features
         psi(x, a, x') on the successors, of shape (X, A, B, D); None without features.
     parameter_bound
@@ -102,9 +103,14 @@ class Problem:
         return 0 if self.features is None else int(self.features.shape[3])
 
     @property
+    def criterion(self) -> str:
+        """What counts: "discounted", with resets, or "average", the reward per step without resets."""
+        return "discounted" if self.discount < 1 else "average"
+
+    @property
     def horizon(self) -> float:
         """H = 1 / (1 - gamma), the effective horizon: the expected number of steps between resets."""
-        return 1 / (1 - self.discount)
+        return 1 / (1 - self.discount) if self.discount < 1 else inf
 
     @property
     def bound(self) -> float:
@@ -128,7 +134,7 @@ class Problem:
         units = "" if self.units == (0.0, 1.0) else f", rewards from {self.units[0]:g} to {self.units[1]:g}"
         return (
             f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
-            f"gamma={self.discount:g}{units}>"
+            f"{f'gamma={self.discount:g}' if self.discount < 1 else 'average reward'}{units}>"
         )
 
 
@@ -195,11 +201,13 @@ class MDP(Problem):
 
     @staticmethod
     def from_dense(
-        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
-    ) -> MDP:
-        """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. Rows of P
-        must sum to one within 1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals
-        have them. `name` is what messages and files call it.
+        P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
+        renormalise: bool = False, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
+        """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. The
+        `criterion` is "discounted", with a `discount`, or "average", without one. Rows of P must sum to one within
+        1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals have them. `name` is what
+        messages and files call it.
 
         >>> P, r = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 0]]
         >>> MDP.from_dense(P, r, discount=0.9, initial=0).states
@@ -207,14 +215,16 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_dense
 
-        return from_dense(P, r, discount, initial, renormalise=renormalise, name=name)
+        gamma = validation.discount_of(criterion, discount)
+        return from_dense(P, r, gamma, initial, renormalise=renormalise, name=name)
 
     @staticmethod
     def from_sparse(
-        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
-    ) -> MDP:
+        P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
+        renormalise: bool = False, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
         """An MDP from a SciPy sparse matrix P with row x * A + a, or A sparse X-by-X matrices, one per action; `r`,
-        `discount`, `initial`, `renormalise` and `name` are as for `from_dense`.
+        `discount`, `initial`, `criterion`, `renormalise` and `name` are as for `from_dense`.
 
         >>> from scipy.sparse import eye_array
         >>> MDP.from_sparse([eye_array(3), eye_array(3)], [[0, 1]] * 3, discount=0.9, initial=0).branching
@@ -222,7 +232,8 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_sparse
 
-        return from_sparse(P, r, discount, initial, renormalise=renormalise, name=name)
+        gamma = validation.discount_of(criterion, discount)
+        return from_sparse(P, r, gamma, initial, renormalise=renormalise, name=name)
 
     @staticmethod
     def from_features(

@@ -96,25 +96,25 @@ def test_an_mdp_may_be_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("line", "message"),
     [
-        (("run", "riverswm/6", "ravi-ucb"), "Did you mean riverswim"),
-        (("run", "riverswim/6", "ravi-ubc"), "Did you mean ravi-ucb"),
-        (("run", "riverswim/6", "ravi-ucb", "--steps", "many"), "steps (T) is 'many', not a number"),
-        (("run", "riverswim/6", "ravi-ucb", "--steps", "0"), "steps (T) is 0"),
-        (("run", "riverswim/6", "ravi-ucb", "--seeds", "7-5"), "--seeds is '7-5'; a range goes upwards: 5-7"),
-        (("run", "riverswim/6,discount=1.5", "ravi-ucb"), "discount is 1.5"),
-        (("run", "riverswim/6", "ravi-ucb/mixture"), "has no features"),
-        (("run", "riverswim/6", "ravi-ucb", "--save", "no/such/folder/run"), "there is no folder no/such/folder"),
-        (("verify", "--variants", "--steps", "5"), "--steps are of one run: name an MDP"),
-        (("verify", "--only", "A1", "--json", "no/such/a.json"), "there is no folder no/such"),
-        (("verify", "--only", "U1"), "U1 is about none of these runs: name an MDP and a learner, or --variants"),
-        (("solve", "missing.mdp"), "there is no file missing.mdp"),
-        (("solve", "riverswim/6", "--method", "value_iteratio"), "value_iteration"),
+        ("run riverswm/6 ravi-ucb", "Did you mean riverswim"),
+        ("run riverswim/6 ravi-ubc", "Did you mean ravi-ucb"),
+        ("run riverswim/6 ravi-ucb --steps many", "steps (T) is 'many', not a number"),
+        ("run riverswim/6 ravi-ucb --steps 0", "steps (T) is 0"),
+        ("run riverswim/6 ravi-ucb --seeds 7-5", "--seeds is '7-5'; a range goes upwards: 5-7"),
+        ("run riverswim/6,discount=1.5 ravi-ucb", "discount is 1.5"),
+        ("run riverswim/6 ravi-ucb/mixture", "has no features"),
+        ("run riverswim/6 ravi-ucb --save no/such/folder/run", "there is no folder no/such/folder"),
+        ("verify --variants --steps 5", "--steps are of one run: name an MDP"),
+        ("verify --only A1 --json no/such/a.json", "there is no folder no/such"),
+        ("verify --only U1", "U1 is about none of these runs: name an MDP and a learner, or --variants"),
+        ("solve missing.mdp", "there is no file missing.mdp"),
+        ("solve riverswim/6 --method value_iteratio", "value_iteration"),
     ],
 )
-def test_mistakes_are_one_line_and_status_2(words, message):
-    said = ravi(*words, check=False)
+def test_mistakes_are_one_line_and_status_2(line, message):
+    said = ravi(*line.split(), check=False)
     assert said.returncode == 2
     assert message in said.stderr
     assert "Traceback" not in said.stderr

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi import cli
 from ravi.live.policies import Policy
+from tests.support import command
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -18,16 +18,13 @@ LAKE = 0.5420259320004729  # <nu_0, V*> of FrozenLake-v1, 4x4, slippery, absorb,
 
 
 @pytest.fixture
-def typed(monkeypatch, capsys, tmp_path):
+def typed(monkeypatch, tmp_path):
     """What a command prints, what it complains of, and its status; in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def typed(*words):
-        monkeypatch.setattr(sys, "argv", ["ravi", *map(str, words)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return out, err, end.value.code or 0
+        done = command.typed(*words)
+        return done.stdout, done.stderr, done.returncode
 
     return typed
 
@@ -324,51 +321,55 @@ def test_play_renders_every_state(typed, lake):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("line", "message"),
     [
-        ((*LEARN, "--discount", "1.5"), "--discount is 1.5"),
-        ((*LEARN, "--learner", "ravi-ubc"), "Did you mean ravi-ucb"),
-        ((*LEARN, "--learner", "ravi-ucb,scal=1"), "Did you mean scale"),
-        ((*LEARN, "--learner", "optimum", *RANGE), "optimum is given the MDP itself"),
-        ((*LEARN, "--learner", "psrl"), "the range of rewards is not known (Lake-v0 has no transition table): give"),
-        ((*LEARN, "--reward-range", "1", "0"), "--reward-range is 1 0; the least reward comes first"),
-        ((*LEARN, "--reward-range", "1", "2"), "leaves out 0, which is earned after a termination"),
-        ((*LEARN, "--reward-range", "0", "0.5", "--steps", "1e4"), "is 1, outside its range from 0 to 0.5"),
-        ((*LEARN, *RANGE, "--rewards", "known"), "--reward-range and --rewards known do not go together"),
-        ((*LEARN, *RANGE, "--rewards", "knwn"), "--rewards is 'knwn', not one of"),
-        ((*LEARN, *RANGE, "--termination", "stop"), "--termination is 'stop', not one of absorb, restart"),
-        ((*LEARN, *RANGE, "--policy", "best"), "--policy is 'best', not one of last, output, planned"),
-        ((*LEARN, *RANGE, "--bins", "3"), "--bins is for a continuous observation space, and this is Discrete(4)"),
-        ((*LEARN, *RANGE, "--outside", "clip"), "give --bins"),
-        ((*LEARN, *RANGE, "--save", "no/such/file"), "there is no folder no/such"),
-        ((*LEARN, *RANGE, "--checkpoint", "lake.policy"), "lake.policy holds 'policy', not 'agent'"),
-        (("learn", "Lak-v0", *LEARN[2:]), "Lake"),
-        (("learn", "riverswim/6", *LEARN[2:]), "riverswim/6 is an MDP, not an environment: ravi run riverswim/6"),
-        (("learn", "MountainCar-v0", *LEARN[2:], *RANGE), "is continuous: say into how many cells"),
-        (("learn", "MountainCar-v0", *LEARN[2:], *RANGE, "--bins", "3,3,3"), "--bins has 3 numbers, but"),
-        (("learn", "MountainCar-v0", *LEARN[2:], *RANGE, "--bins", "3,x"), "--bins is 'x', not a number"),
-        (("learn", "CartPole-v1", *LEARN[2:], *RANGE, "--bins", "3"), "coordinate 1 of Box"),
-        (("learn", "Pendulum-v1", *LEARN[2:], *RANGE, "--bins", "3"), "the action space Box(-2.0, 2.0, (1,), float32)"),
-        (("evaluate", "none.policy"), "there is no file none.policy"),
-        (("evaluate", "lake.policy", "FrozenLak-v1"), "FrozenLake"),
-        (("evaluate", "lake.policy", "riverswim/6"), "the policy has 17 states and 4 actions, but riverswim/6 has 6"),
-        (("evaluate", "lake.policy", "Taxi-v4"), "17 states and 4 actions, but Taxi-v4 has 501 and 6"),
-        (("evaluate", "lake.policy", "--cycles", "0"), "--cycles is 0"),
-        (("evaluate", "lake.policy", "--confidence", "1"), "confidence is 1"),
-        (("evaluate", "lake.policy", "--termination", "stop"), "termination is 'stop', not one of absorb, restart"),
-        (("evaluate", "lake.policy", "--option", "map_name"), "--option is 'map_name', not key=value"),
-        (("evaluate", "lake.policy", "--option", "map_name=8x8", "--option", "map_name=4x4"), "gives map_name twice"),
-        (("evaluate", "lake.policy", "--option", "mapname=8x8"), "mapname"),
-        (("evaluate", "lake.policy", "riverswim/6", "--option", "a=1"), "an MDP's options are in its id"),
-        (("play", "lake.policy", "--render", "ansi", "--json"), "do not go together"),
-        (("play", "lake.policy", "--render", "film"), "--render is 'film'; FrozenLake-v1 offers human and ansi"),
-        (("play", "lake.policy", "--render", "film", "--episodes", 1), "render is 'film'; FrozenLake-v1 offers human"),
-        (("play", "lake.policy", "--seed", "-1"), "seed is -1"),
-        (("solve", "FrozenLake-v1"), "ravi solve gymnasium/FrozenLake-v1,discount=0.99"),
+        ("learn Lake-v0 HOW --discount 1.5", "--discount is 1.5"),
+        ("learn Lake-v0 HOW --learner ravi-ubc", "Did you mean ravi-ucb"),
+        ("learn Lake-v0 HOW --learner ravi-ucb,scal=1", "Did you mean scale"),
+        ("learn Lake-v0 HOW --learner optimum RANGE", "optimum is given the MDP itself"),
+        (
+            "learn Lake-v0 HOW --learner psrl",
+            "the range of rewards is not known (Lake-v0 has no transition table): give",
+        ),
+        ("learn Lake-v0 HOW --reward-range 1 0", "--reward-range is 1 0; the least reward comes first"),
+        ("learn Lake-v0 HOW --reward-range 1 2", "leaves out 0, which is earned after a termination"),
+        ("learn Lake-v0 HOW --reward-range 0 0.5 --steps 1e4", "is 1, outside its range from 0 to 0.5"),
+        ("learn Lake-v0 HOW RANGE --rewards known", "--reward-range and --rewards known do not go together"),
+        ("learn Lake-v0 HOW RANGE --rewards knwn", "--rewards is 'knwn', not one of"),
+        ("learn Lake-v0 HOW RANGE --termination stop", "--termination is 'stop', not one of absorb, restart"),
+        ("learn Lake-v0 HOW RANGE --policy best", "--policy is 'best', not one of last, output, planned"),
+        ("learn Lake-v0 HOW RANGE --bins 3", "--bins is for a continuous observation space, and this is Discrete(4)"),
+        ("learn Lake-v0 HOW RANGE --outside clip", "give --bins"),
+        ("learn Lake-v0 HOW RANGE --save no/such/file", "there is no folder no/such"),
+        ("learn Lake-v0 HOW RANGE --checkpoint lake.policy", "lake.policy holds 'policy', not 'agent'"),
+        ("learn Lak-v0 HOW", "Lake"),
+        ("learn riverswim/6 HOW", "riverswim/6 is an MDP, not an environment: ravi run riverswim/6"),
+        ("learn MountainCar-v0 HOW RANGE", "is continuous: say into how many cells"),
+        ("learn MountainCar-v0 HOW RANGE --bins 3,3,3", "--bins has 3 numbers, but"),
+        ("learn MountainCar-v0 HOW RANGE --bins 3,x", "--bins is 'x', not a number"),
+        ("learn CartPole-v1 HOW RANGE --bins 3", "coordinate 1 of Box"),
+        ("learn Pendulum-v1 HOW RANGE --bins 3", "the action space Box(-2.0, 2.0, (1,), float32)"),
+        ("evaluate none.policy", "there is no file none.policy"),
+        ("evaluate lake.policy FrozenLak-v1", "FrozenLake"),
+        ("evaluate lake.policy riverswim/6", "the policy has 17 states and 4 actions, but riverswim/6 has 6"),
+        ("evaluate lake.policy Taxi-v4", "17 states and 4 actions, but Taxi-v4 has 501 and 6"),
+        ("evaluate lake.policy --cycles 0", "--cycles is 0"),
+        ("evaluate lake.policy --confidence 1", "confidence is 1"),
+        ("evaluate lake.policy --termination stop", "termination is 'stop', not one of absorb, restart"),
+        ("evaluate lake.policy --option map_name", "--option is 'map_name', not key=value"),
+        ("evaluate lake.policy --option map_name=8x8 --option map_name=4x4", "gives map_name twice"),
+        ("evaluate lake.policy --option mapname=8x8", "mapname"),
+        ("evaluate lake.policy riverswim/6 --option a=1", "an MDP's options are in its id"),
+        ("play lake.policy --render ansi --json", "do not go together"),
+        ("play lake.policy --render film", "--render is 'film'; FrozenLake-v1 offers human and ansi"),
+        ("play lake.policy --render film --episodes 1", "render is 'film'; FrozenLake-v1 offers human"),
+        ("play lake.policy --seed -1", "seed is -1"),
+        ("solve FrozenLake-v1", "ravi solve gymnasium/FrozenLake-v1,discount=0.99"),
     ],
 )
-def test_mistakes_are_one_line_and_status_2(typed, lake, own, words, message):
-    out, err, status = typed(*words)
+def test_mistakes_are_one_line_and_status_2(typed, lake, own, line, message):
+    shared = {"HOW": LEARN[2:], "RANGE": RANGE}
+    out, err, status = typed(*(one for word in line.split() for one in shared.get(word, [word])))
     assert status == 2
     assert message in err
     assert len(err.strip().splitlines()) == 1

@@ -372,11 +372,3 @@ def test_how_much_is_held_at_a_time_does_not_change_an_interval(monkeypatch):
     for one, other in zip(edges, others, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     assert not memory
-
-
-def test_the_weights_that_are_kept_are_bounded():
-    """Six blocks at most, of 16 MB each: a report of long lines stays small."""
-    assert resampling._kept.cache_info().maxsize * resampling.KEPT * 8 <= 2**27
-    for key in range(9):
-        next(drawn(50, 20, key, 1))
-    assert resampling._kept.cache_info().currsize <= 6

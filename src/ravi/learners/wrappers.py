@@ -125,8 +125,8 @@ def _by_seed(
 @cache
 def _around(step: Any, learn: Any) -> tuple[Any, Any]:
     """`step` with this `learn` in it, and the loop over steps with that."""
-    both = compiled(instance(step, learn=learn), step)
-    return both, compiled(instance(_walk, learn=both), step)
+    both = compiled(instance(step, learn=learn))
+    return both, compiled(instance(_walk, learn=both))
 
 
 # Unknown rewards.

@@ -249,12 +249,6 @@ def test_matplotlib_that_is_missing_is_named_with_its_extra(monkeypatch):
         curves.regret_curves(two())
 
 
-def test_the_figure_of_the_demo_is_drawn(tmp_path):
-    run = ravi.run("psrl", "riverswim/4", 300, 2)
-    figures.regret_figure({"psrl": run, "best": run}, tmp_path / "it.png", title="x")
-    assert opens(tmp_path / "it.png")
-
-
 def test_the_demo_draws_all_its_learners_on_logarithmic_axes(tmp_path, monkeypatch):
     kept, original = [], curves.regret_curves
     monkeypatch.setattr(curves, "regret_curves", lambda *held, **how: kept.append(original(*held, **how)) or kept[-1])

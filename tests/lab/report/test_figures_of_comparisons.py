@@ -7,6 +7,7 @@ import pytest
 
 from ravi.display import style
 from ravi.lab.report import matrix, scatter
+from ravi.lab.report.numbers import brief
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement
@@ -212,4 +213,4 @@ def test_one_learner_or_nothing_in_common_does_not_break():
     [(0.0, "0"), (1e-9, "0"), (3.21, "3.2"), (-45.6, "-46"), (1234, "1.2k"), (-23456, "-23k"), (4e6, "4.0M")],
 )
 def test_numbers_fit_into_cells(value, text):
-    assert matrix._brief(value) == text
+    assert brief(value) == text

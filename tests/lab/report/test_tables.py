@@ -235,32 +235,12 @@ def assert_compiles(text):
         "tabular"
     )
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
-    commands = {
-        "begin",
-        "end",
-        "centering",
-        "caption",
-        "label",
-        "par",
-        "medskip",
-        "smallskip",
-        "textit",
-        "textbf",
-        "toprule",
-    }
-    commands |= {
-        "midrule",
-        "bottomrule",
-        "cmidrule",
-        "multicolumn",
-        "footnotesize",
-        "parbox",
-        "linewidth",
-        "dagger",
-        "pm",
-    }
-    commands |= {"textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "textbar", "gamma"}
-    assert set(re.findall(r"\\([a-zA-Z]+)", re.sub(r"(?m)^%.*$", "", text))) <= commands
+    commands = (
+        "begin end centering caption label par medskip smallskip textit textbf toprule midrule bottomrule cmidrule "
+        "multicolumn footnotesize parbox linewidth dagger pm textbackslash textasciitilde textasciicircum textless "
+        "textgreater textbar gamma"
+    )
+    assert set(re.findall(r"\\([a-zA-Z]+)", re.sub(r"(?m)^%.*$", "", text))) <= {*commands.split()}
     for layout, body in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, flags=re.DOTALL):
         for line in body.split(r"\\")[:-1]:
             line = re.sub(r"\\(toprule|midrule|bottomrule|cmidrule\(lr\)\{[\d-]+\})", "", line)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.display.style import SINGLE, Drawn, canvas, legend_below, line, looks, short
+from ravi.lab.report.numbers import brief
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Dra
     found = _pairs(names, lambda first, second: compare(scores, first, second, mdp, **how).difference)
     values, sure = _tables(names, found, 0.0)
     most = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    texts = np.vectorize(lambda v, s: _cell(_brief(v).replace("-", "−"), s, v), otypes=[object])(values, sure)
+    texts = np.vectorize(lambda v, s: _cell("" if np.isnan(v) else brief(v).replace("-", "−"), s, v), otypes=[object])(
+        values, sure
+    )
     ends = (-(most or 1.0), 0.0, most or 1.0)
     figure = _matrix(names, values, texts, ends, f"{scores.value}: column − row", title or f"paired differences, {mdp}")
     return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
@@ -114,19 +117,6 @@ def _tables(names: Sequence[str], found: dict[tuple[str, str], Any], middle: flo
 
 def _cell(text: str, sure: bool, value: float) -> str:
     return "" if np.isnan(value) else f"{text}*" if sure else text
-
-
-def _brief(value: float) -> str:
-    """A number in four or five characters."""
-    if np.isnan(value):
-        return ""
-    size = abs(value)
-    if size < 1e-6:
-        return "0"
-    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if size >= limit:
-            return f"{value / limit:.0f}{unit}" if size >= 10 * limit else f"{value / limit:.1f}{unit}"
-    return f"{value:.0f}" if size >= 10 else f"{value:.2g}"
 
 
 def _matrix(names: list[str], values: np.ndarray, texts: Any, ends: Any, label: str, title: str) -> Any:

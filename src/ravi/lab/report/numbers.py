@@ -35,6 +35,17 @@ def number(value: float, places: int | None = None) -> str:
     return f"{round(value, places) + 0.0:,.{places}f}"
 
 
+def brief(value: float) -> str:
+    """A number in four or five characters, as in the cells of a matrix."""
+    size = abs(value)
+    if size < 1e-6:
+        return "0"
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if size >= limit:
+            return f"{value / limit:.0f}{unit}" if size >= 10 * limit else f"{value / limit:.1f}{unit}"
+    return f"{value:.0f}" if size >= 10 else f"{value:.2g}"
+
+
 def estimate_and_interval(estimate: float, low: float, high: float, most: int | None = None) -> tuple[str, str]:
     """`1,048` and `[976, 1,120]`, with `most` decimals; no interval where it has no ends, or they read the same."""
     half = (high - low) / 2

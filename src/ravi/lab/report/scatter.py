@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, looks, short
+from ravi.lab.report.numbers import number
 from ravi.validation import InputError
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
@@ -40,8 +41,9 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") ->
                 low, high = (max(end, one.estimate / 10) if np.isfinite(end) else one.estimate for end in one[1:3])
                 ax.plot([low, high], [row, row], color=style.colour, linewidth=1.6, solid_capstyle="butt", zorder=2)
                 ax.plot(one.estimate, row, color=style.colour, marker=style.marker, markersize=5, zorder=3)
-            times = f"  ×{_times(one.estimate / least)}" if row and least > 0 else ""
-            ax.annotate(f"{_brief(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
+            ratio = one.estimate / least if row and least > 0 else 0.0
+            times = f"  ×{number(ratio, 2 if ratio < 10 else None)}" if ratio else ""
+            ax.annotate(f"{number(one.estimate)}{times}", (1.02, row), xycoords=("axes fraction", "data"), va="center",
                         fontsize=7, annotation_clip=False)  # fmt: skip
         ends = {float(end) for line in ax.lines for end in line.get_xdata()}
         if ends and max(ends) < (1 + 1e-6) * min(ends):  # one point, to rounding, has no range of its own
@@ -55,14 +57,6 @@ def ranks(regret: Mapping[str, Any], *, level: float = 0.95, title: str = "") ->
         ax.set_axisbelow(True)
         _few_ticks(ax, narrow=10, most=3)
     return Drawn(figure, {"order": order, "intervals": found})
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.2f}" if ratio < 10 else _brief(ratio)
-
-
-def _brief(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "") -> Drawn:

@@ -4,8 +4,10 @@ At the start t_k of a phase the learner takes every kernel that is plausible, gi
 that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.optimism.extended_value_iteration`),
 and plays that policy until the visits of some pair in the phase reach max(1, n), n its visits before.
 
-These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the
-average reward of a policy is its discounted return rho exactly (`ravi.optimism.extended_value_iteration`).
+These are average-reward methods. In the average reward (`criterion=average`) they plan for the gain, without resets,
+with u mixed with L u against periods; with a discount they are scored on the reset chain P~ = gamma P + (1 - gamma) 1
+nu_0^T, where the average reward of a policy is its discounted return rho exactly
+(`ravi.optimism.extended_value_iteration`).
 
     aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
@@ -132,7 +134,7 @@ def extended(
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else known(problem, told).successors
-    gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
+    gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
 

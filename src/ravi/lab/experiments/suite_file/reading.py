@@ -71,14 +71,16 @@ class Reader:
             with self.mistakes.at(("seeds",)):
                 seeds = tuple(validation.seeds(wanted, "seeds"))
         sections: list[Section] = []
+        names: set[str] = set()
         entries = runs = 0
         for i, one in enumerate(top.get("sections", ())):
             section = self._section(("sections", i), one, top, seeds, tuning)
             if section is None:
                 continue
-            if section.name in {one.name for one in sections}:
+            if section.name in names:
                 self.mistakes.add(("sections", i, "name"), f"there are two sections {section.name!r}")
             sections.append(section)
+            names.add(section.name)
             entries, runs = entries + section.entries, runs + _runs(section, tuning)
             self._plannable(("sections", i), entries, runs)
         own = any(foreign_name(one) for section in sections for one in (*section.mdps, *section.learners.values()))
