@@ -11,7 +11,7 @@ SITE := $(VENV)/.site
 MAKEFLAGS += --jobs=3  # the checks beside the tests, a browser beside packages in two parts
 unexport PYTHONDONTWRITEBYTECODE  # with it every process compiles the modules of Numba and SciPy anew: 1.4 s of CPU
 
-.PHONY: demo test suite quick durations check browser pages wheel hooks docs site bench lock clean
+.PHONY: demo test suite plain newest quick durations check browser pages wheel hooks docs site bench lock clean
 
 demo: $(DEMO)
 	$(BIN)/ravi demo
@@ -20,8 +20,16 @@ test: check suite
 
 # Every test: one more process than cores works while others wait for what they have started. BLAS has a thread in each:
 # more would wait for cores that others use.
-suite quick: export OPENBLAS_NUM_THREADS = 1
+suite plain newest quick: export OPENBLAS_NUM_THREADS = 1
 suite: $(READY) browser
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+# Every test where Numba compiles by itself; and with the newest Numba (`src/ravi/_jit/deferred.py`).
+plain: export RAVI_PLAIN_NUMBA = 1
+plain: suite
+
+newest: $(READY)
+	$(BIN)/python -m pip install --quiet --upgrade numba
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi._jit import cache as compile_cache
+from ravi._jit import cache
 from ravi._jit import functions as compiled
 from tests.support.bits import bits
 
@@ -79,7 +79,7 @@ def test_compiling_is_not_counted_as_the_time_of_a_run():
 @pytest.fixture
 def halved(monkeypatch):
     """A function that nothing has called, and no cache holds."""
-    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
+    monkeypatch.setattr(cache, "cache_folder", lambda: None)
     return compiled.compiled(lambda x: x / 0.0 if x > 1.0 else x / 2.0)
 
 
@@ -99,7 +99,7 @@ OF_MATH = {
 
 @pytest.mark.parametrize("name", OF_MATH)
 def test_functions_of_math_give_what_compiled_ones_give_also_where_python_raises(name, monkeypatch):
-    monkeypatch.setattr(compile_cache, "cache_folder", lambda source: None)
+    monkeypatch.setattr(cache, "cache_folder", lambda: None)
     made = compiled.compiled(OF_MATH[name])
     at = [-np.inf, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1e3, np.inf, np.nan]
     with compiled.sparing():

@@ -97,7 +97,7 @@ def test_kernels_compile_to_ptx_for_hopper():
 
 
 def test_the_words_of_a_cpu_do_not_reach_a_kernel():
-    """They did where they were inlined, once a CPU had compiled a body."""
+    """They did where they were inlined, once a CPU had compiled a body. Afterwards, numba-cuda is as it was."""
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     code = (
         "from ravi import run; run('uniform', 'riverswim/6', 50, 1)\n"
@@ -113,10 +113,14 @@ def test_the_words_of_a_cpu_do_not_reach_a_kernel():
         "from numba.cuda import dispatcher\n"
         "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
         "with compiling(32):\n"
-        "    print('ntid.x' in cuda.compile_ptx(shared, (kind,), cc=(9, 0))[0])"
+        "    print('ntid.x' in cuda.compile_ptx(shared, (kind,), cc=(9, 0))[0])\n"
+        "from numba.cuda import target\n"
+        "from numba.cuda.np import arrayobj\n"
+        "context = target.CUDATypingContext\n"
+        "print(arrayobj.fix_integer_index.__module__, context.resolve_value_type.__module__)"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "True", done.stderr[-1000:]
+    assert done.stdout.split() == ["True", "numba.cuda.np.arrayobj", "numba.cuda.target"], done.stderr[-1000:]
 
 
 def test_what_does_not_run_there_is_refused_by_name():

@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from ravi.core import MDP, Path
 from ravi.estimators.counts import counts, known
-from ravi.estimators.ridge import Regression, parameter, ridge
-from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.estimators.ridge import parameter, ridge
 from ravi.mdps import garnet, garnets, hypercube, riverswim, riverswim_mixture, terrain
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.runtime.api import run
-from tests.helpers import dense, spy
+from tests.helpers import dense
 
 
 def path_of(problem, triples):
@@ -77,59 +75,6 @@ def test_ridge_is_its_normal_equations(name):
             b += phi[x, a] * V[0, y]
     np.testing.assert_allclose(D.covariance[0], Lam, rtol=1e-12)
     np.testing.assert_allclose(D.root[0] @ D.root[0].T @ Lam, np.eye(d), atol=1e-8)
-
-
-def test_true_expectations_give_the_true_parameter():
-    """With targets (P V)(x, a) instead of V(y) and lambda -> 0 the regression finds theta."""
-    mdp = garnets(4, 10, 2, 3, 3, 0.9)
-    rng = np.random.default_rng(0)
-    Lam, b = 1e-9 * np.eye(4), np.zeros(4)
-    for _ in range(20):
-        V = rng.uniform(0, 10, 10)
-        phi = np.einsum("xajd,xaj->xad", mdp.features, V[mdp.successors]).reshape(-1, 4)
-        Lam += phi.T @ phi
-        b += phi.T @ (dense(mdp) @ V).ravel()
-    root = np.linalg.inv(np.linalg.cholesky(Lam)).T
-    theta = parameter(Regression(Lam[None], b[None], root[None]))[0]
-    np.testing.assert_allclose(theta, mdp.parameter, atol=1e-6)
-
-
-def test_one_hot_features_make_a_tabular_regression():
-    """psi(x, a, x') = e_(x, a, x'): theta is P itself, phi_V(x, a) is V on the block of (x, a), and every block is a
-    ridge regression of its own, here done by hand."""
-    base = garnet(4, 2, 2, 1, 0.9)
-    X, A, B = base.successors.shape
-    d = X * A * B
-    psi = np.eye(d).reshape(X, A, B, d)
-    mdp = MDP.from_features(psi, base.transitions.ravel(), base.successors, base.rewards, 0.9, base.initial)
-    seen = []
-    learner = ravi_ucb.linear_mixture(mdp.problem, 300, beta=0.3, eta=0.5, regularization=0.8)
-    made = run(learner, mdp, 300, [4], record=["stream"], measures=[spy(seen)])
-    x, a, y = (made.results[f"stream_{name}"][0] for name in ("state", "action", "successor"))
-    Lam = np.tile(0.8 * np.eye(B), (X, A, 1, 1))
-    b = np.zeros((X, A, B))
-    for (state, path), start in zip(seen, made.T_k[0], strict=True):
-        V = state.V[0][base.successors]  # (X, A, B)
-        PV = np.einsum("xaj,xaj->xa", V, np.linalg.solve(Lam, b[..., None])[..., 0])
-        norm = np.sqrt(np.einsum("xaj,xaj->xa", V, np.linalg.solve(Lam, V[..., None])[..., 0]))
-        Q = np.clip(base.rewards + 0.3 * norm + 0.9 * PV, 0, 10)
-        np.testing.assert_allclose(state.Q[0], Q, rtol=0, atol=1e-9)
-        for t in range(start - 1, start - 1 + path.length[0]):
-            f = V[x[t], a[t]]
-            Lam[x[t], a[t]] += np.outer(f, f)
-            b[x[t], a[t]] += f * state.V[0][y[t]]
-
-
-def test_dimension_one_has_its_closed_form():
-    """X = 2, P = (1/2, 1/2), psi = P, theta = 1: theta_hat = sum phi V(y) / (lambda + sum phi^2)."""
-    mdp = MDP.from_features(np.full((2, 1, 2, 1), 0.5), [1.0], [[[0, 1]], [[0, 1]]], [[0.0], [1.0]], 0.9, 0)
-    estimator = ridge(mdp.problem, 0.25)
-    D = estimator.init(1)
-    V = np.array([[0.0, 3.0]])
-    estimator.add(D, V, path_of(mdp.problem, [(0, 0, 1), (1, 0, 1), (1, 0, 0)]))
-    # phi = 1.5 everywhere; targets 3, 3, 0
-    assert parameter(D)[0, 0] == pytest.approx(1.5 * 6 / (0.25 + 3 * 1.5**2), rel=1e-14)
-    assert estimator.width(D, estimator.embed(V))[0, 0, 0] == pytest.approx(1.5 / np.sqrt(0.25 + 6.75), rel=1e-14)
 
 
 @settings(deadline=None, derandomize=True, max_examples=20)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 from ravi import ids
 from ravi.core import MDP
@@ -150,30 +150,6 @@ def test_a_tie_on_the_support_of_the_nearest_point_gives_no_nan():
     assert gap <= 1e-12
 
 
-def test_maxima_are_those_of_a_generic_solver():
-    rng = np.random.default_rng(9)
-    active = 0
-    for k in range(200):
-        Lam, centre, beta, phi = case = instance(rng, 2 + k % 5, noise=0.05, features=2, beta=(0.5, 1, 2)[k % 3])
-        value, theta, _, radius = solved(*case)
-        start = ball(Lam[None], centre[None], np.array([beta])).nearest[0]
-        found = minimize(
-            lambda z, phi=phi: -z @ phi, start, method="SLSQP", bounds=[(0, 1)] * len(phi),
-            options={"ftol": 1e-13, "maxiter": 500},
-            constraints=[
-                {"type": "eq", "fun": lambda z: z.sum() - 1},
-                {"type": "ineq", "fun": lambda z, L=Lam, c=centre, r=radius: r**2 - (z - c) @ L @ (z - c)},
-            ],
-        )  # fmt: skip
-        # Where ball and simplex touch in one point, a violation v of the ball moves the solver's point by sqrt(v).
-        outside = max(0.0, (found.x - centre) @ Lam @ (found.x - centre) - radius**2)
-        reach = np.sqrt(outside * (phi @ np.linalg.solve(Lam, phi))) if radius > beta else 0.0
-        assert value == pytest.approx(-found.fun, abs=2e-5 + reach)
-        assert reach < 1e-3
-        active += distance(Lam, centre, theta) > 0.999 * radius
-    assert active > 50  # the ellipsoid mattered
-
-
 def test_an_ellipsoid_that_misses_the_simplex_is_enlarged_until_it_touches():
     rng = np.random.default_rng(10)
     for k in range(50):
@@ -185,34 +161,6 @@ def test_an_ellipsoid_that_misses_the_simplex_is_enlarged_until_it_touches():
         wider = solved(Lam, centre, radius * (1 + 1e-9), phi)[0]
         assert value <= wider + 1e-12
         assert wider <= value + 1e-3 * np.ptp(phi) + 1e-12  # and the maximum is continuous there
-
-
-def test_one_simulator_leaves_no_choice():
-    for beta in (0.0, 1.0, 100.0):
-        value, theta, _, _ = solved(np.array([[3.0]]), np.array([0.4]), beta, np.array([7.0]))
-        assert (value, theta[0]) == (7.0, 1.0)
-
-
-def test_two_simulators_are_a_quadratic_equation():
-    """theta = (p, 1 - p): the best p in [0, 1] with a p^2 + b p + c <= beta^2."""
-    rng = np.random.default_rng(11)
-    for _ in range(200):
-        Lam, centre, beta, phi = case = instance(rng, 2, noise=0.2, features=3, beta=rng.uniform(0, 3))
-        value, _, _, radius = solved(*case)
-        e, o = np.array([1.0, -1.0]), np.array([0.0, 1.0]) - centre
-        a, b, c = e @ Lam @ e, 2 * e @ Lam @ o, o @ Lam @ o - radius**2
-        root = np.sqrt(max(b * b - 4 * a * c, 0))
-        low, high = np.clip([(-b - root) / (2 * a), (-b + root) / (2 * a)], 0, 1)
-        assert value == pytest.approx(max(phi @ [p, 1 - p] for p in (low, high)), abs=1e-6)
-
-
-def test_a_larger_radius_never_promises_less():
-    rng = np.random.default_rng(12)
-    for _ in range(30):
-        Lam, centre, _, phi = instance(rng, 6, noise=0.1, features=3, beta=1.0)
-        values = [solved(Lam, centre, beta, phi)[0] for beta in np.geomspace(0.01, 100, 40)]
-        assert (np.diff(values) >= -1e-9).all()
-        assert values[-1] == phi.max()
 
 
 @pytest.mark.parametrize("mdp", ["hypercube/4,discount=0.9", "ensemble/4,6,2,2", "riverswim/mixture/5"])

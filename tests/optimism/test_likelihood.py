@@ -121,20 +121,3 @@ def test_every_plan_is_optimistic_where_the_truth_is_likely():
     for plan in ("greedy", "slack"):
         state = ravi.run(f"ravi-kl/mixture,plan={plan}", mdp, 300, 4).state
         assert (best - 1e-9 <= state.V).all()
-
-
-def test_regrets_of_mixtures():
-    """Measured with these keys; UCLK has about 150 there, RAVI-UCB+ 60."""
-    for id, most in (("ravi-kl/mixture", 12.0), ("ravi-kl/mixture,plan=greedy", 18.0)):
-        run = ravi.run(id, "ensemble/6,20,4,2,discount=0.95", 2000, 2)
-        assert 0.5 < run.regret.mean() < most
-
-
-def test_the_bound_is_its_formula():
-    H, d, X, A, T, c = 10.0, 3, 4, 2, 10_000, 0.3
-    rho = math.log(2 / min(1, d * math.sqrt(H / T))) + theory.worst_redundancy(T, d)
-    square = 8 + 32 * (1.5 * (rho + 1e-4) + 2 * (d - 1) * math.log(T) + math.log(T * (T + 1)) + 2)
-    S = 2 * 0.9 * H * math.sqrt(11 * square) * math.sqrt(d * T * math.log(1 + T))
-    D = X * A * (1 + math.log2(T / (X * A))) + d * math.log2(1 + T)
-    rest = 2 * math.sqrt(2) * (1 + c) * d * math.sqrt(H * T) + 0.2 * H * math.sqrt(2 * T) + 2 * H * (2 * D + 1)
-    assert theory.mixture(H, d, X, A, T, slack=c).total == pytest.approx(S + rest)

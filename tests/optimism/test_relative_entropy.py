@@ -59,23 +59,6 @@ def test_the_largest_value_is_that_of_the_betting_dual(support):
             assert found == pytest.approx(sign * wanted, abs=2e-7)
 
 
-def test_no_kernel_of_the_set_is_worth_more_and_one_is_worth_as_much():
-    rng = np.random.default_rng(2)
-    for _ in range(30):
-        B = int(rng.integers(2, 6))
-        moves = rng.multinomial(int(rng.integers(1, 40)), rng.dirichlet(np.ones(B))).astype(np.int32)
-        n, f, rho = moves.sum(), rng.random(B), rng.exponential(3.0)
-        _, high = sets.ends(
-            np.arange(B, dtype=np.int32)[None, None].repeat(B, 0), data(np.tile(moves, (B, 1))),
-            np.full((1, B, 1), rho), True, f[None],
-        )  # fmt: skip
-        p = moves / n
-        q = rng.dirichlet(np.ones(B), 4000)
-        q = p + rng.random((4000, 1)) * (q - p)
-        inside = n * rel_entr(p, q).sum(-1) <= rho
-        assert (q[inside] @ f).max(initial=-np.inf) <= high[0, 0, 0] + 1e-9
-
-
 def test_kappa_is_the_worst_redundancy_of_two_symbols():
     for n in (1, 2, 3, 10, 23, 24, 25, 60, 400):
         k = np.arange(n + 1)

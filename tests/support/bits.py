@@ -11,8 +11,8 @@ import numpy as np
 
 import ravi
 from ravi import ids
-from ravi._jit import cache as compile_cache
 from ravi._jit import functions as compiled
+from ravi._jit.cache import CacheWarning
 
 WORLDS = ("riverswim/6,discount=0.9", "ensemble/3,6,2,2,discount=0.8", "garnet/5,3,2,discount=0.8")
 STEPS = 60
@@ -40,7 +40,7 @@ def bits(steps=STEPS):
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore", compile_cache.CacheWarning)
+    warnings.simplefilter("ignore", CacheWarning)
     compiled.FEW, compiled.WORTH = sys.maxsize, np.inf
     with compiled.sparing(float(sys.argv[1])):
         found = bits()

@@ -2,13 +2,13 @@
 
 from contextlib import contextmanager
 
-from ravi._jit import cache as compile_cache
+from ravi._jit import cache
 
 
 @contextmanager
 def looked_for_anew():
-    """Folders are looked for anew in here, and after it: what a process found before is forgotten."""
-    remembered = (compile_cache.cache_folder, compile_cache._home, compile_cache._tell)
+    """The folder is looked for anew in here, and after it: what a process found before is forgotten."""
+    remembered = (cache.cache_folder, cache._warn, cache._tidy)
     for function in remembered:
         function.cache_clear()
     yield

@@ -1,69 +1,43 @@
-"""Where are compiled functions kept? In a folder that only the user can write, and that no stale code survives in.
+"""The cache of compiled functions: each is kept under a hash of its code in memory, in a folder of its user alone.
 
-The functions of a file are kept in a folder named by a hash of that file, of every file of this package that it
-imports, directly or not, and of the versions that compile them: Numba's own cache looks at the file of a function
-only, and would go on with the old form of a function in another file. The folder is in RAVI_CACHE_DIR, NUMBA_CACHE_DIR
-or the user's cache folder, the first that is safe and can be written. Folders that nothing was read from for a season
-are removed when a new one is made.
+The hash covers the bytecode, constants, defaults and closure of a function, and whatever its global names stand for: so
+the code of all that it calls, as this process has it, whatever files hold by now. It covers the options of each, those
+of Numba (`NUMBA_BOUNDSCHECK` and the like) and the versions, too; the processor is part of the key within a file. A
+function that depends on a value of unknown kind is not kept.
 
-What Numba keeps is unpickled, and so may run any code: a folder is safe if it is the user's own and nobody else can
-write into it, nor put another in its place. If none is safe, functions are compiled without a cache, and a warning
-says so, once.
+What is kept is unpickled, and so may run any code: it lies in a folder of mode 0700 that belongs to the user, within
+RAVI_CACHE_DIR, NUMBA_CACHE_DIR or the user's cache folder, the first where there is or can be one. Without any,
+functions are compiled without a cache, and a warning says so, once. Functions that nothing has read for a season are
+removed when others are written.
 """
 
-import grp
+import dis
 import hashlib
 import os
-import platform
-import pwd
-import re
-import shutil
-import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from functools import cache
 from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
-from numba.core import caching
+from numba.core import caching, compiler, config, types
+from numba.core.dispatcher import Dispatcher
+from numba.core.typing.templates import builtin_registry
 
-from ravi._jit import late
+from ravi._jit import deferred
 
-PACKAGE = Path(__file__).parent
 SEASON = 90 * 24 * 3600  # seconds
-IMPORTS = re.compile(rb"^(?:from (ravi[\w.]*) import (\([^)]*\)|[^\n]*)|import (ravi[\w.]*))", re.MULTILINE)
-
-
-@cache
-def imported(source: Path, package: Path = PACKAGE) -> frozenset[Path]:
-    """The files of the package that a file imports as it is loaded."""
-    found = set()
-    for module, names, plain in IMPORTS.findall(source.read_bytes()):
-        parts = (module or plain).decode().split(".")[1:]
-        outer = [parts[:k] for k in range(len(parts))]
-        inner = [[*parts, name] for name in re.findall(r"\w+", names.decode())]
-        for path in [*outer, parts, *inner]:
-            place = package.joinpath(*path)
-            found |= {file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
-    return frozenset(found)
-
-
-def fingerprint(*sources: Path, package: Path = PACKAGE) -> str:
-    """A hash of files, of all that they import from the package, and of what compiles them."""
-    needed, more = set(sources), list(sources)
-    while more:
-        new = imported(more.pop(), package) - needed
-        needed |= new
-        more.extend(new)
-    digest = hashlib.sha256(repr((numba.__version__, sys.version, platform.machine(), np.__version__)).encode())
-    for file in sorted(needed):
-        digest.update(Path(os.path.relpath(file, package)).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
+VERSIONED = {"builtins", "cmath", "llvmlite", "math", "numba", "numpy", "operator", "scipy"}  # known by their versions
+PLAIN = (type(None), type(...), bool, int, float, complex, str, bytes, range, np.generic, np.dtype, types.Type)
 
 
 class CacheWarning(UserWarning):
@@ -77,163 +51,265 @@ def _candidates() -> list[Path]:
 
 
 @cache
-def cache_folder(source: Path, *others: Path) -> Path | None:
-    """The folder of the compiled functions of a file, or None where there is none that is safe and can be written.
-    others: further files that these functions depend on, though it does not import them."""
-    parent = _home()
-    if parent is None:
-        return None
-    folder = parent / f"{source.stem}-{fingerprint(source, *others)}"
-    try:
-        new = _made(folder)
-        os.utime(folder)
-        held = os.stat(folder)
-    except OSError as error:
-        _tell(f"compiled functions cannot be kept in {parent}: {error.strerror}")
-        return None
-    if held.st_uid != os.geteuid() or held.st_mode & 0o077:
-        _tell(f"{folder} is not used: others than its user have access to it; remove it")
-        return None
-    if new:
-        _tidy(parent, source.stem)
-    return folder
-
-
-@cache
-def _home() -> Path | None:
-    """The first candidate that can be used, made where it was not there; None where none can be."""
+def cache_folder() -> Path | None:
+    """The folder of compiled functions, made where it was not there; None where there can be none."""
     reasons, found = [], None
     for candidate in _candidates():
-        place = Path(os.path.realpath(candidate))
+        place = candidate / "compiled"
         try:
-            _made(place)
-            why = unsafe(place)
+            candidate.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
+            held = os.stat(place)
         except OSError as error:
-            why = error.strerror
-        if why is None and not os.access(place, os.W_OK | os.X_OK):
-            why = "it cannot be written"
-        if why is None:
+            reasons.append(f"{place}: {error.strerror}")
+            continue
+        if held.st_uid != os.geteuid() or held.st_mode & 0o077:
+            reasons.append(f"{place}: others than its user have access to it; remove it")
+        elif not os.access(place, os.W_OK | os.X_OK):
+            reasons.append(f"{place}: it cannot be written")
+        else:
             found = place
             break
-        reasons.append(f"{place}: {why}")
     if reasons and found is None:
-        _tell(f"compiled functions are not kept, and every process compiles anew. {'; '.join(reasons)}")
+        _warn(f"compiled functions are not kept, and every process compiles anew. {'; '.join(reasons)}")
     elif reasons:
-        _tell(f"compiled functions are kept in {found}, not in {'; '.join(reasons)}")
+        _warn(f"compiled functions are kept in {found}, not in {'; '.join(reasons)}")
     return found
 
 
-def unsafe(folder: Path) -> str | None:
-    """Why what lies in a folder may be another user's; None where only this user can have put it there."""
-    held, user = os.stat(folder), os.geteuid()
-    if held.st_uid != user:
-        return f"it is {_name(held.st_uid)}'s"
-    if held.st_mode & 0o022:
-        return f"others can write into it (chmod go-w {folder})"
-    for parent in folder.parents:
-        held = os.stat(parent)
-        if held.st_uid not in (user, 0):
-            return f"{parent} is {_name(held.st_uid)}'s"
-        open_to = held.st_mode & (0o022 if _shared(held.st_gid, user) else 0o002)
-        if open_to and not held.st_mode & stat.S_ISVTX:  # in a sticky folder, such as /tmp, one's own is safe
-            return f"others can write into {parent} (chmod go-w {parent})"
-    return None
-
-
-def _shared(group: int, user: int) -> bool:
-    """Whether others may be in a group; not in that of the user's own name, which many systems make for each."""
-    try:
-        held, name = grp.getgrgid(group), pwd.getpwuid(user).pw_name
-    except KeyError:
-        return True
-    return held.gr_name != name or bool(set(held.gr_mem) - {name})
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return f"user {user}"
-
-
-def _made(folder: Path) -> bool:
-    """Make a folder and those above it, where they are not there, for this user alone; whether it was made."""
-    new = not folder.is_dir()
-    for place in [*reversed(folder.parents), folder] if new else ():
-        with suppress(FileExistsError):
-            place.mkdir(mode=0o700)
-    return new
-
-
 @cache
-def _tell(what: str) -> None:
+def _warn(what: str) -> None:
     """Warn, once for each text."""
     warnings.warn(what, CacheWarning, stacklevel=2)
 
 
-def _tidy(parent: Path, stem: str) -> None:
-    """Remove what was compiled from earlier forms of a file, and has not been used for a season."""
-    for folder in parent.glob(f"{stem}-{'[0-9a-f]' * 16}"):
-        try:
-            if time.time() - folder.stat().st_mtime > SEASON:
-                shutil.rmtree(folder)
-        except OSError:  # another process was faster
-            continue
+class Unknown(Exception):
+    """A function depends on a value of a kind that `_parts` does not know."""
 
 
-class _Place:
-    """What Numba asks about the place of one function: its folder, and the stamp of its source."""
+class Digest:
+    """A hash of values, in order. What was met before goes by its number: functions may call each other."""
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._py_file, self._line = function.__code__.co_filename, function.__code__.co_firstlineno
-        self._folder = folder
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self._met: dict[int, tuple[int, Any]] = {}  # by id, with what must live as long as its id
 
-    def ensure_cache_path(self) -> None:
-        """Nothing to do: `cache_folder` has made it."""
+    def add(self, value: Any) -> None:
+        if isinstance(value, PLAIN):
+            self._say(type(value).__name__, repr(value))
+        elif id(value) in self._met:
+            self._say("again", self._met[id(value)][0])
+        else:
+            self._met[id(value)] = len(self._met), value
+            kind, parts = _parts(value)
+            self._say(kind, len(parts))
+            for part in parts:
+                self.add(part)
 
-    def get_cache_path(self) -> str:
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        return self._folder.name  # the hash of all that it depends on
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-
-class _Cache(caching.CompileResultCacheImpl):  # type: ignore[misc]
-    """Numba's cache of one function, in a folder that we choose."""
-
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._lineno = function.__code__.co_firstlineno
-        self._locator = _Place(function, folder)
-        self._filename_base = self.get_filename_base(function.__qualname__, getattr(sys, "abiflags", ""))
+    def _say(self, kind: str, what: Any) -> None:
+        self.hash.update(f"{kind} {what}\0".encode())
 
 
-class Kept(caching.FunctionCache):  # type: ignore[misc]
-    """A cache that never fails its caller: what cannot be read is compiled again, a failed write is a warning."""
+def _parts(value: Any) -> tuple[str, tuple[Any, ...]]:
+    """What kind of value it is, and what it is made of."""
+    own = getattr(value, "py_func", value)
+    if isinstance(own, (FunctionType, BuiltinFunctionType, np.ufunc, type)) and _is_versioned(own):
+        return f"{getattr(own, '__module__', '')}.{own.__name__}", ()
+    if isinstance(value, Dispatcher):
+        return "compiled", (deferred.is_deferring(value), sorted(value.targetoptions.items()), own)
+    if isinstance(value, FunctionType):
+        cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
+        others = value.__defaults__, value.__kwdefaults__, vars(value), _overloads(value)
+        return "function", (value.__code__, cells, *others, *_globals(value))
+    if isinstance(value, CodeType):
+        return _hash_of(value), ()
+    if isinstance(value, ModuleType):
+        return value.__name__, ()
+    if isinstance(value, (tuple, list)):
+        return type(value).__name__, (*(() if type(value) in (tuple, list) else (type(value),)), *value)
+    if isinstance(value, (set, frozenset)):
+        return "set", tuple(sorted(value, key=repr))
+    if isinstance(value, dict):
+        return "dict", tuple(value.items())
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return "array", (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, Enum):
+        return value.name, (type(value), value.value)
+    if isinstance(value, type):
+        inside = (getattr(value, "_fields", None), getattr(value, "_field_defaults", None))
+        members = [each.value for each in value] if issubclass(value, Enum) else None
+        return f"{value.__module__}.{value.__qualname__}", (*inside, members)
+    raise Unknown(type(value).__name__)
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
-        self._impl_class = lambda function: _Cache(function, folder)
-        super().__init__(function)
+
+OF_CODE = (
+    "code", "consts", "names", "varnames", "freevars", "cellvars", "argcount", "kwonlyargcount", "flags",
+    "exceptiontable",
+)  # fmt: skip
+
+
+@cache
+def _hash_of(code: CodeType) -> str:
+    """The hash of all in a code but where it stands."""
+    digest = Digest()
+    for name in OF_CODE:
+        digest.add(getattr(code, f"co_{name}"))
+    return digest.hash.hexdigest()
+
+
+def _is_versioned(function: Any) -> bool:
+    """Whether a function or a class is of a package whose version says what it does."""
+    return (getattr(function, "__module__", None) or "numpy").split(".")[0] in VERSIONED
+
+
+def _globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The global names of a function with what they stand for, and what it may take from modules among them."""
+    used, attributes = _names(function.__code__)
+    for name in used:
+        if name not in function.__globals__:
+            continue  # it is built in
+        value = function.__globals__[name]
+        yield name, value
+        if isinstance(value, ModuleType) and value.__name__.split(".")[0] not in VERSIONED:
+            yield from ((f"{name}.{each}", getattr(value, each)) for each in attributes if hasattr(value, each))
+
+
+@cache
+def _names(code: CodeType) -> tuple[list[str], list[str]]:
+    """The global names and the attributes in a code and in those within it."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"}
+    inner = [_names(each) for each in code.co_consts if isinstance(each, CodeType)]
+    names = [found.union(*(used for used, _ in inner)), {*code.co_names}.union(*(all_ for _, all_ in inner))]
+    return sorted(names[0]), sorted(names[1])
+
+
+def _overloads(function: FunctionType) -> list[Any]:
+    """What Numba takes in place of a function (`numba.extending.overload`)."""
+    kinds = _registered(len(builtin_registry.globals)).get(id(function), [])
+    found = [getattr(template, "_overload_func", None) for kind in kinds for template in kind.templates]
+    return [each for each in found if each is not None]
+
+
+@cache
+def _registered(number: int) -> dict[int, list[Any]]:
+    """The types of the functions that Numba knows, by their ids; number: of these functions."""
+    found = defaultdict[int, list[Any]](list)
+    for function, kind in builtin_registry.globals:
+        found[id(function)].append(kind)
+    return found
+
+
+def fingerprint(function: Dispatcher) -> str | None:
+    """The hash of all that a compiled function depends on; None where that cannot be told."""
+    config.reload_config()
+    settings = [
+        f"{name}={value!r}"
+        for name, value in sorted(vars(config).items())
+        if name.isupper() and isinstance(value, PLAIN) and not name.startswith(IRRELEVANT)
+    ]
+    digest = Digest()
+    try:
+        digest.add(_environment())
+        digest.add(" ".join(settings))
+        digest.add(function)
+    except Unknown:
+        return None
+    return digest.hash.hexdigest()[:32]
+
+
+IRRELEVANT = ("CACHE", "CUDA", "NUMBA", "THREADING")  # of Numba's settings
+
+
+@cache
+def _environment() -> str:
+    """The versions of what compiles, and the code of `deferred`."""
+    here = [each for each in vars(deferred).values() if getattr(each, "__module__", None) == deferred.__name__]
+    places = [vars(each) for each in here if isinstance(each, type)] + [{"": each} for each in here]
+    codes = [_hash_of(each.__code__) for place in places for each in place.values() if isinstance(each, FunctionType)]
+    return " ".join([sys.version, numba.__version__, llvmlite.__version__, np.__version__, *codes])
+
+
+def _fields(kind: Any) -> tuple[Any, ...]:
+    """The names within a type, or within a tuple of types: those of the fields of named tuples."""
+    inner = kind if isinstance(kind, tuple) else getattr(kind, "types", ())
+    return getattr(kind, "fields", ()), *map(_fields, inner)
+
+
+class Kept(caching._Cache):  # type: ignore[misc]
+    """The cache of one function. It never fails its caller: what cannot be read is compiled, a failed write is a
+    warning."""
+
+    def __init__(self, function: Dispatcher) -> None:
+        self.function = function
+
+    def _file(self) -> Any:
+        """The function's file, or None where it is not kept."""
+        folder = cache_folder()
+        digest = None if folder is None else fingerprint(self.function)
+        if digest is None:
+            return None
+        return caching.IndexDataCacheFile(str(folder), f"{self.function.__name__[:40]}-{digest}", digest)
 
     def kept(self) -> bool:
-        """Whether the function is here, for some types."""
-        return os.path.exists(self._cache_file._index_path)
+        """Whether the function is there, for some types."""
+        file = self._file()
+        return file is not None and os.path.exists(file._index_path)
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        if (file := self._file()) is None:
+            return None
         try:
-            return super().load_overload(sig, target_context)
+            found = file.load(_key(sig, target_context))
+            if found is None:
+                return None
+            with suppress(OSError):
+                os.utime(file._index_path)
+            return compiler.CompileResult._rebuild(target_context, *found)
         except Exception:  # it is damaged: whatever unpickling may raise
             with suppress(OSError):
-                self.flush()
+                file.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        if isinstance(data.entry_point, late.Late):
+        if isinstance(data.entry_point, deferred.Deferred) or data.library.has_dynamic_globals:
+            return
+        if (file := self._file()) is None:
             return
         try:
-            super().save_overload(sig, data)
+            file.save(_key(sig, data), data._reduce())
+            _tidy(Path(file._cache_path))
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-            _tell(f"compiled functions cannot be kept in {Path(self.cache_path).parent}: {why}")
+            _warn(f"compiled functions cannot be kept in {file._cache_path}: {why}")
+
+    def enable(self) -> None:
+        """It is always on."""
+
+    def disable(self) -> None:
+        """It is always on."""
+
+    def flush(self) -> None:
+        """Forget the function for all types."""
+        if (file := self._file()) is not None:
+            file.flush()
+
+
+def _key(types: Any, owner: Any) -> tuple[Any, ...]:
+    """What tells one compiled form of a function from another: its types, and the processor."""
+    codegen = owner.codegen
+    return types, _fields(types), (codegen() if callable(codegen) else codegen).magic_tuple()
+
+
+@cache
+def _tidy(folder: Path) -> None:
+    """Remove what was not read for a season, once in a process."""
+    for index in folder.glob("*.nbi"):
+        with suppress(OSError):  # another process was faster
+            if time.time() - index.stat().st_mtime > SEASON:
+                for file in folder.glob(f"{index.stem}.*"):
+                    file.unlink()

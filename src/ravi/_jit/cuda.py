@@ -1,46 +1,70 @@
-"""The words of `ravi._jit.teams` on a GPU, as numba-cuda compiles them.
+"""The words of `ravi._jit.teams` on a GPU, and how numba-cuda compiles kernels.
 
-numba-cuda is imported at the first call. Five of its ways are changed, each by what it has no switch for:
+numba-cuda is imported at the first call. While a kernel of ours is compiled (`compiling`), and no longer, five of its
+ways are changed, each by what it has no switch for:
 
-- a loop over a range counts up to its end. As numba-cuda has it, it divides for how often it will go round, and counts
-  that down beside; NVVM does not see through it, and kernels are half as large again.
-- no index is counted from the end of an array, but for constants; so none is tested for being negative.
+- names in kernels stand for the words of their teams, and functions are compiled for each size of teams (`_own_words`);
+- a product and a sum are rounded apart, as a CPU does, where a GPU would round once: so ties break as on a CPU;
 - where seeds go through their epochs by themselves, no loop is unrolled (`_rolled`). They are at different places of
   their kernel, which must fit the instruction cache: that of PSRL has 10,000 instructions in place of 19,000, and makes
-  1.5 times the steps. Where all are at the same place, as with mixtures, that would make 0.65 times the steps.
-- a product and a sum are rounded apart (`compiling`).
-- functions are compiled for each size of teams (`_own_words`).
+  1.5 times the steps. Where all are at the same place, as with mixtures, that would make 0.65 times the steps;
+- a loop over a range counts up to its end. As numba-cuda has it, it divides for how often it will go round, and counts
+  that down beside; NVVM does not see through it, and kernels are half as large again;
+- no index is counted from the end of an array, but for constants; so none is tested for being negative.
+
+The last two change nothing but speed: they are off in a numba-cuda that is not in `VERSIONS`, and with
+RAVI_PLAIN_NUMBA=1.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.metadata import version
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from ravi import random
-from ravi._jit import late, teams
+from ravi._jit import teams
 
+VERSIONS = ("0.30.4",)  # of numba-cuda, on which all tests passed
 _threads = [1]  # of a team, in the kernel that is being compiled
 
 
 @cache
 def cuda_words() -> Any:
-    """numba-cuda, in whose kernels the words of `ravi._jit.teams` mean what they do on a GPU."""
-    vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it, and NumPy 2.5 has it no more
-    from numba import cuda
-
-    _plain_code()
-    _own_words()
+    """numba-cuda."""
+    row_stack = [] if hasattr(np, "row_stack") else [(np, "row_stack", np.vstack)]
+    with _replaced(row_stack):  # numba-cuda 0.30 asks for it, and NumPy 2.5 has it no more
+        from numba import cuda
+        from numba.cuda.np import arrayobj  # noqa: F401
     return cuda
 
 
-def _own_words() -> None:
+@contextmanager
+def _replaced(parts: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Ours in place of (owner, name)."""
+    plain = [(owner, name, vars(owner).get(name)) for owner, name, _ in parts]
+    for owner, name, ours in parts:
+        setattr(owner, name, ours)
+    try:
+        yield
+    finally:
+        for owner, name, theirs in plain:
+            if theirs is None:  # it was inherited, or not there
+                delattr(owner, name)
+            else:
+                setattr(owner, name, theirs)
+
+
+@cache
+def _own_words() -> tuple[Any, str, Any]:
     """Names in kernels stand for the words of their teams, and for compiled functions of ours in which they do."""
     from numba.core.dispatcher import Dispatcher
     from numba.cuda import dispatcher, target
@@ -63,7 +87,7 @@ def _own_words() -> None:
             value = for_teams(value, _threads[-1])
         return resolved(self, value)
 
-    context.resolve_value_type = resolve_value_type
+    return context, "resolve_value_type", resolve_value_type
 
 
 @cache
@@ -149,16 +173,22 @@ def _words(threads: int) -> dict[Any, Any]:
     }  # fmt: skip
 
 
-def _plain_code() -> None:
+@cache
+def _plain_code() -> list[tuple[Any, str, Any]]:
     """Ranges that count up, and indices that are taken as they are."""
     from llvmlite.ir import Constant
-    from numba import cuda, types
+    from numba import cuda
+    from numba.cuda import types
+    from numba.cuda.core.base import _wrap_impl
     from numba.cuda.core.imputils import RefType, iternext_impl
-    from numba.cuda.cpython import rangeobj
     from numba.cuda.np import arrayobj
+    from numba.cuda.target import CUDATargetContext
 
+    if os.environ.get("RAVI_PLAIN_NUMBA", "") not in ("", "0") or version("numba-cuda") not in VERSIONS:
+        logging.getLogger("ravi").info("numba-cuda compiles by itself, into larger kernels")
+        return []
     cgutils: Any = vars(cuda)["cgutils"]
-    counted_from_the_end = arrayobj.fix_integer_index
+    counted_from_the_end, found = arrayobj.fix_integer_index, CUDATargetContext.get_function
 
     def index(context: Any, builder: Any, kind: Any, value: Any, size: Any) -> Any:
         if isinstance(value, Constant):
@@ -181,18 +211,20 @@ def _plain_code() -> None:
         result.yield_(value)
         builder.store(builder.add(value, at.step, flags=["nsw"]), at.iter)
 
-    arrayobj.fix_integer_index = index
-    ours = {"getiter": begun, "iternext": following}
-    known = rangeobj.registry.functions
-    known[:] = [(ours.get(func, impl), func, sig) for impl, func, sig in known]
+    ours = {("getiter", types.RangeType): begun, ("iternext", types.RangeIteratorType): following}
+
+    def get_function(self: Any, function: Any, sig: Any, _firstcall: bool = True) -> Any:
+        if function in ("getiter", "iternext") and (own := ours.get((function, type(sig.args[0])))):
+            return _wrap_impl(own, self, sig)
+        return found(self, function, sig, _firstcall)
+
+    return [(arrayobj, "fix_integer_index", index), (CUDATargetContext, "get_function", get_function)]
 
 
 @contextmanager
 def compiling(threads: int, *, rolled: bool = False) -> Iterator[None]:
-    """Kernels compiled meanwhile are for teams of `threads` threads; rolled: no loop is unrolled. They round a product
-    and a sum apart, as a CPU does, where a GPU would round once: so ties break as on a CPU. numba-cuda has no switch
-    for what NVVM calls fma, and its linker would fuse again (hence `lto`)."""
-    from numba.cuda.core import ir, targetconfig
+    """Kernels compiled meanwhile are for teams of `threads` threads; rolled: no loop is unrolled. numba-cuda has no
+    switch for what NVVM calls fma, and its linker would fuse again (hence `lto`)."""
     from numba.cuda.cudadrv import nvvm as driver
 
     nvvm: Any = driver
@@ -202,14 +234,12 @@ def compiling(threads: int, *, rolled: bool = False) -> Iterator[None]:
         modules = [modules] if isinstance(modules, str) else modules
         return compile_ir([_rolled(module) if rolled else module for module in modules], fma=False, **options)
 
-    nvvm.compile_ir = compile_here
     _threads.append(threads)
     try:
-        with late.quick(ir, targetconfig):
+        with _replaced([(nvvm, "compile_ir", compile_here), _own_words(), *_plain_code()]):
             yield
     finally:
         _threads.pop()
-        nvvm.compile_ir = compile_ir
 
 
 def _rolled(module: str) -> str:

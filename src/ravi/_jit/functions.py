@@ -1,4 +1,4 @@
-"""How is a function compiled? By Numba, at its first call, or loaded from the cache (`ravi._jit.cache`).
+"""Functions are compiled by Numba at their first call, or loaded from the cache (`ravi._jit.cache`).
 
 What is soon done is not worth compiling: within `sparing`, Python runs functions that are not in the cache, with the
 same bits.
@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -19,8 +18,7 @@ import numba
 import numpy as np
 from numba.core.types import unliteral
 
-from ravi._jit import cache as compile_cache
-from ravi._jit import late, written
+from ravi._jit import deferred
 from ravi._jit.cache import Kept
 
 FEW = 15_000  # numbers that Python goes through in less time than it takes to compile
@@ -28,20 +26,27 @@ WORTH = 3.0  # seconds of a function in Python, from which on it is compiled
 EARLY = 0.2  # of a run: the part from which on it is known how long the whole would take
 
 
-def compiled(function: Callable[..., Any], *others: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compile `function` at its first call; its plain form stays at `.py_func`. others: functions that it calls in
-    files that its own file does not import. options: Numba's."""
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile `function` at its first call; its plain form stays at `.py_func`. options: Numba's."""
+    if deferred.enabled():
+        options["pipeline_class"] = deferred.Compiler
     made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
-    written.ours.add(function)
-    files = (Path(_plain_form(one).__code__.co_filename) for one in (function, *others))
-    folder = compile_cache.cache_folder(*dict.fromkeys(files))
-    if folder is not None:
-        made._cache = Kept(function, folder)
+    made._cache = Kept(made)
     made._compile_for_args = partial(_met, made, made._compile_for_args)  # what Numba asks for types that are new to it
-    made.get_call_template = partial(_of_general_types, made.get_call_template)
+    if deferred.enabled():
+        made.add_overload = partial(_add_overload, made, made.add_overload)
+        made.get_call_template = partial(_of_general_types, made.get_call_template)
     return made
+
+
+def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
+    """What is compiled for callers is no function that Python could call."""
+    if isinstance(result.entry_point, deferred.Deferred):
+        made.overloads[tuple(result.signature.args)] = result
+    else:
+        add(result)
 
 
 def _plain_form(function: Callable[..., Any]) -> Any:
@@ -49,7 +54,7 @@ def _plain_form(function: Callable[..., Any]) -> Any:
 
 
 def _is_kept(function: Any) -> bool:
-    return isinstance(function._cache, Kept) and function._cache.kept()
+    return function._cache.kept()
 
 
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
@@ -94,13 +99,19 @@ def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callabl
         effort.tell()
     began = time.perf_counter()
     try:
-        with late.put_off(made.py_func):
-            found = compile_for(*arguments)
-            if late.inner(made, found):
-                found = compile_for(*arguments)
-        return late.settled(made, found)
+        found = compile_for(*arguments)
+        return _executable(made, found) if isinstance(found, deferred.Deferred) else found
     finally:
         effort.seconds += time.perf_counter() - began
+
+
+def _executable(made: Any, entry: deferred.Deferred) -> Any:
+    with deferred.lock:
+        types = tuple(entry.result.signature.args)
+        if made.overloads[types].entry_point is entry:  # else another thread was faster
+            made.add_overload(deferred.executable(entry))
+            made._cache.save_overload(types, made.overloads[types])
+        return made.overloads[types].entry_point
 
 
 def _numbers(values: Any) -> int:
@@ -173,7 +184,6 @@ def _as_numpy(value: Any) -> Any:
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
-    written.parts.update(map(_plain_form, names.values()))
     codes = [_plain_form(function).__code__ for function in names.values()]
     name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
     at = codes[0]
@@ -185,9 +195,6 @@ def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
 
 @cache
 def bound(frame: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
-    """`instance`, compiled.
-
-    Functions that are passed or closed over are compiled anew in every process; one that is bound by name is kept, as
-    if the frame stood where the (first) function does, whose file must import that of the frame.
-    """
+    """`instance`, compiled. Functions that are passed are compiled anew in every process; one that is bound by name is
+    kept."""
     return compiled(instance(frame, **names))

@@ -35,7 +35,6 @@ import numpy as np
 from numba import types
 from numba.extending import lower_builtin, type_callable
 
-from ravi._jit import compact
 from ravi._jit.functions import compiled
 
 NEVER = np.iinfo(np.int64).max  # a step that never comes
@@ -210,13 +209,15 @@ def _meaning(word: Any, typed: Callable[..., Any], written: Callable[..., Any]) 
     """What a word means on a CPU. typed: of a context, the type that it gives as a function of those it takes."""
     type_callable(word)(typed)
     lower_builtin(word, types.VarArg(types.Any))(written)
+    word.meaning = typed, written  # part of what the cache of compiled functions knows of it
 
 
 def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     """A loop over range(m) itself; LLVM does not vectorise one over a range that an inlined function returns."""
-    kind = signature.return_type
-    m = context.cast(builder, values[0], signature.args[0], kind.dtype)
-    return compact.counted_by_ones(context, builder, kind, None, m)
+    typing, kind = context.typing_context, signature.return_type.dtype
+    function = typing.resolve_value_type(range)
+    m = context.cast(builder, values[0], signature.args[0], kind)
+    return context.get_function(function, function.get_call_type(typing, (kind,), {}))(builder, (m,))
 
 
 def _first_argument(context: Any, builder: Any, signature: Any, values: Any) -> Any:

@@ -85,9 +85,8 @@ def _package(check: str, needed: Requirement, missing: str, command: str) -> Che
         found = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
         return Check(check, missing, f"{needed.name} is not installed", command)
-    (least,) = (one.version for one in needed.specifier)
-    if older(found, least):
-        return Check(check, BROKEN, f"{needed.name} {found}, older than {least}", command)
+    if not needed.specifier.contains(Version(found).base_version):
+        return Check(check, BROKEN, f"{needed.name} {found}, not {needed.specifier}", command)
     return Check(check, OK, f"{needed.name} {found}")
 
 
@@ -100,16 +99,16 @@ def cache() -> Iterator[Check]:
     """Where compiled functions are kept, and whether one of them does what its plain form does."""
     import numpy as np
 
-    from ravi._jit import cache as compile_cache
+    from ravi._jit.cache import cache_folder
     from ravi.measures import curve
 
-    folder = compile_cache.cache_folder(Path(curve.__file__))
+    folder = cache_folder()
     if folder is None:
         advice = "set RAVI_CACHE_DIR to a folder that is yours alone; until then every process compiles anew"
-        yield Check("compile cache", WARNING, "no folder for it is safe and can be written", advice)
+        yield Check("compile cache", WARNING, "no folder for it is the user's alone and can be written", advice)
     else:
-        size = sum(file.stat().st_size for file in folder.parent.rglob("*") if file.is_file())
-        yield Check("compile cache", OK, f"{folder.parent}, {size / 2**20:.1f} MiB")
+        size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        yield Check("compile cache", OK, f"{folder}, {size / 2**20:.1f} MiB")
 
     plain = getattr(curve.add_steps, "py_func", None)
     if plain is None:
@@ -128,7 +127,7 @@ def cache() -> Iterator[Check]:
 
 
 def _emptied(folder: Path | None) -> str:
-    return "reinstall numba" if folder is None else f"remove {folder.parent} (it will be rebuilt), or reinstall numba"
+    return "reinstall numba" if folder is None else f"remove {folder} (it will be rebuilt), or reinstall numba"
 
 
 def random_numbers() -> Iterator[Check]:

@@ -139,7 +139,10 @@ def solve(
         began = time.perf_counter() - effort.seconds
         solution = solve(world, method=method, tol=tol, device=device)
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
-        uniform = _uniform(world, model)
+        uniform = _uniform(world, model) if world.discount < 1 else 0.0
+    if world.discount == 1:
+        _say_average(world, solution, as_json)
+        return
     actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
         found = {
@@ -168,6 +171,22 @@ def solve(
     if world.states <= 20:
         for line in _by_state(world, model, actions, solution.V):
             say(line)
+
+
+def _say_average(world: Any, solution: Any, as_json: bool) -> None:
+    """What `ravi solve` says of the average reward."""
+    actions = solution.policy.argmax(-1).tolist()
+    if as_json:
+        found = {name: getattr(solution, name) for name in ("gain", "gain_error", "policy_error", "undetermined")}
+        say_json({"mdp": world.name, **found, "bias": solution.bias.tolist(), "policy": actions, "units": world.units})
+        return
+    say(f"{world!r}")
+    say(f"  gain g*         {solution.gain:.12g}  (error at most {solution.gain_error:.1e})")
+    if world.units != (0.0, 1.0):
+        say(f"  in its units    {world.in_units(solution.gain):.12g} a step")
+    say(f"  the policy      earns at most {solution.policy_error:.1e} a step less")
+    if solution.undetermined:
+        say(f"  {solution.undetermined}")
 
 
 def hardness(mdp: MDP, as_json: JSON = False) -> None:

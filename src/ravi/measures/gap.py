@@ -31,6 +31,7 @@ as much. Of 2 grain, at least eps (B + 23) is not needed for V, of the roundings
 eps max(2 A - 12, 0) is enough. A row that misses by more is scored as the row that is played: nothing is lost.
 """
 
+from functools import partial
 from math import fsum
 from typing import NamedTuple
 
@@ -142,7 +143,7 @@ def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room:
     (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *chased, policy, wanted, *tracked, *room)
 
 
-@compiled
+@partial(compiled, _nrt=True)  # it copies V, also where what calls it allocates nothing
 def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """V <- V^pi up to a constant, as planners find it; whether it did."""
     W, _ = relative_values(tables, pi, V.copy(), 2 * tol)

@@ -6,6 +6,7 @@ measured along the stream with resets, with V^{pi_t} exact to a certified error.
 from the age on at which x_t is met.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,7 +154,7 @@ def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore
     sync()
 
 
-@compiled
+@partial(compiled, _nrt=True)  # it allocates, also where what calls it does not
 def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore[no-untyped-def]
     """`lose` with V^pi as `evaluate` has it, of one thread."""
     optimum, optimum_error, tables, tol, initial = against

@@ -213,8 +213,9 @@ class OnCpu:
 
 @cache
 def function_of(*functions: Any) -> Any:
-    """What `framed` makes of these functions, for a CPU; other threads run meanwhile."""
-    return compiled(framed(*functions), framed, *functions, nogil=True)
+    """What `framed` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
+    counts no references."""
+    return compiled(framed(*functions), nogil=True, _nrt=False)
 
 
 def log(

@@ -98,4 +98,4 @@ class _Planning:
 @cache
 def _of_all(frame: Callable[..., Any], **names: Any) -> Any:
     """`frame` with this function bound, compiled."""
-    return compiled(instance(frame, **names), frame, *names.values())
+    return compiled(instance(frame, **names))

@@ -11,7 +11,7 @@ from ravi.core import MDP
 from ravi.estimators.by_age import checked, learn
 from ravi.estimators.gram import gram
 from ravi.learners.mixture.ucrl_vtr import ucrl_vtr
-from ravi.mdps import bandit, garnets, hypercube, queue, riverswim, riverswim_mixture, terrain
+from ravi.mdps import garnets, hypercube, queue, riverswim, riverswim_mixture, terrain
 from ravi.planning.backward import greedy_pass, lists
 from ravi.planning.evaluation import effective_horizon, staged_values
 from ravi.planning.solver import solve
@@ -102,65 +102,6 @@ def test_a_run_is_the_literal_algorithm(name, scale, lam, replan):
         assert (pairs[-1][0].V[0, 0] < 0.99 * mdp.horizon).any()  # the comparison is not of truncated values alone
 
 
-@pytest.mark.parametrize(("mdp", "scale"), [(riverswim(4, 0.8), 0.05), (bandit(discount=0.8), 0.02)])
-def test_one_hot_features_are_a_tabular_learner(mdp, scale):
-    """A regression for every pair, of its own; Lambda is block diagonal."""
-    mixture, T, seed = one_hot(mdp), 400, 3
-    learner = ucrl_vtr(mixture.problem, T, scale=scale)
-    seen = []
-    run(learner, mixture, T, [seed], measures=[spy(seen)])
-    X, A, H, gamma, S = mdp.states, mdp.actions, mdp.horizon, mdp.discount, learner.stages
-    Lam, b = np.tile(np.eye(X), (X, A, 1, 1)), np.zeros((X, A, X))
-    for state, path in seen:
-        P_hat = np.linalg.solve(Lam, b[..., None])[..., 0]
-        grown = np.linalg.slogdet(Lam)[1].sum()
-        beta = scale * (H / 2 * np.sqrt(grown + 2 * np.log(T)) + np.linalg.norm(mixture.parameter))
-        V = np.zeros((S + 1, X))
-        for h in range(S - 1, -1, -1):
-            width = np.sqrt(np.einsum("y,xayz,z->xa", V[h + 1], np.linalg.inv(Lam), V[h + 1]))
-            Q = np.clip(mdp.rewards + gamma * (P_hat @ V[h + 1] + beta * width), 0, H)
-            V[h] = Q.max(-1)
-            chosen = (state.policy[0, h] * Q).sum(-1)
-            np.testing.assert_allclose(chosen, V[h], rtol=0, atol=1e-9)  # greedy
-        assert (state.policy[0] ** 2 == state.policy[0]).all()
-        np.testing.assert_allclose(state.theta[0].reshape(X, A, X), P_hat, atol=1e-10)
-        np.testing.assert_allclose(state.V[0], V, atol=1e-9)
-        blocks = state.data.covariance[0].reshape(X * A, X, X * A, X)
-        for p in range(X * A):
-            np.testing.assert_allclose(blocks[p, :, p], Lam.reshape(-1, X, X)[p], rtol=1e-12)
-            assert (np.delete(blocks[p], p, axis=1) == 0).all()
-        for age, (x, a, y) in enumerate(
-            zip(*(part[0, : path.length[0]] for part in (path.state, path.action, path.successor)), strict=True)
-        ):
-            v = V[min(age, S - 1) + 1]
-            Lam[x, a] += np.outer(v, v)
-            b[x, a] += v * v[y]
-    assert (V[0] < 0.9 * H).any()
-
-
-def test_one_dimension_has_a_closed_form():
-    """psi = P, theta = 1: theta_hat = b / Lambda, and the bonus is a multiple of P V."""
-    plain, T, scale, lam = riverswim(4, 0.8), 300, 0.3, 2.0
-    mdp = MDP.from_features(
-        plain.transitions[..., None], [1.0], plain.successors, plain.rewards, plain.discount, plain.initial
-    )
-    seen = []
-    run(ucrl_vtr(mdp.problem, T, scale=scale, regularization=lam), mdp, T, [5], measures=[spy(seen)])
-    P, H, Lam, b = dense(plain), plain.horizon, lam, 0.0
-    for state, path in seen:
-        beta = scale * (H / 2 * np.sqrt(np.log(Lam / lam) + 2 * np.log(T)) + np.sqrt(lam))
-        V = np.zeros(plain.states)
-        for h in range(state.policy.shape[1] - 1, -1, -1):
-            V = np.clip(plain.rewards + plain.discount * (P @ V) * (b / Lam + beta / np.sqrt(Lam)), 0, H).max(-1)
-            np.testing.assert_allclose(state.V[0, h], V, atol=1e-9)
-        assert state.theta[0, 0] == pytest.approx(b / Lam, abs=1e-10)
-        assert state.beta[0] == pytest.approx(beta, rel=1e-10)
-        for age in range(path.length[0]):
-            v = state.V[0, min(age, state.policy.shape[1] - 1) + 1]
-            f = P[path.state[0, age], path.action[0, age]] @ v
-            Lam, b = Lam + f * f, b + f * v[path.successor[0, age]]
-
-
 @pytest.mark.parametrize("name", MDPS)
 @pytest.mark.parametrize("truncation", [1.0, 0.01])
 def test_with_theta_known_the_plan_is_optimal_up_to_what_lies_beyond_the_stages(name, truncation):
@@ -217,35 +158,6 @@ def test_the_ellipsoid_covers_theta_as_often_as_promised():
     most = binom.isf(1e-6, seeds, delta)
     assert violations(1.0, delta, seeds) <= most
     assert violations(1 / 16, delta, seeds) > most
-
-
-@pytest.mark.parametrize(("mdp", "scale"), [(riverswim_mixture(4, 0.8), 0.05), (garnets(3, 6, 3, 3, 2, 0.8), 0.05)])
-def test_a_plan_whose_ellipsoid_covers_theta_is_optimistic(mdp, scale):
-    """Surely, not just often: V_0 >= V* - gamma^S H."""
-    T, seen = 4000, []
-    learner = ucrl_vtr(mdp.problem, T, scale=scale, truncation=0.01)
-    run(learner, mdp, T, 5, measures=[spy(seen)])
-    best = solve(mdp, tol=1e-12).V
-    covered, close = 0, 0
-    for state, _ in seen:
-        error = mdp.parameter - state.theta
-        for i in range(5):
-            if error[i] @ state.data.covariance[i] @ error[i] <= state.beta[i] ** 2:
-                assert (state.V[i, 0] >= best - mdp.discount**learner.stages * mdp.horizon - 1e-9).all()
-                covered += 1
-                close += (state.V[i, 0] - best).min() < 0.1 * (mdp.horizon - best).max()
-    assert covered > 1000
-    assert close > 500  # where a bonus that is a little too small would be seen
-
-
-def test_the_score_is_that_of_the_unrolled_policies():
-    mdp, T, seen = garnets(3, 6, 3, 3, 2, 0.8), 400, []
-    made = run(ucrl_vtr(mdp.problem, T, scale=0.1, truncation=0.5), mdp, T, [4], measures=[spy(seen)])
-    lengths = np.diff([*made.T_k[0], T + 1])
-    gaps = [made.optimum - (1 - mdp.discount) * mdp.initial @ dense_values(mdp, s.policy[0]) for s, _ in seen]
-    assert abs(made.regret[0] - lengths @ gaps) <= made.regret_error[0] + 1e-9
-    assert len(set(np.round(gaps, 12))) > 5
-    assert any((s.policy[0, 0] != s.policy[0, -2]).any() for s, _ in seen)  # by age, indeed
 
 
 def test_ages_go_on_along_a_path_and_start_anew_after_a_reset():

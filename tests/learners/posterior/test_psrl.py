@@ -115,11 +115,6 @@ def test_epochs_are_those_of_tsde():
     assert 30 < len(begins) < 300
 
 
-def test_it_finds_the_optimum():
-    made = run("psrl", riverswim(6, 0.95), 20_000, 8)
-    assert np.median(made.gap) < 0.01
-
-
 @pytest.mark.parametrize(
     "wrong",
     ["prior=0", "prior=1e4", "schedule=weekly", "tolerance=-1"],

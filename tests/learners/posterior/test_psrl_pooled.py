@@ -66,19 +66,6 @@ def test_the_policy_is_optimal_for_the_draw(largest):
     np.testing.assert_allclose(Q[np.arange(X), best], V, atol=1e-6)
 
 
-def test_draws_have_the_moments_of_their_distribution():
-    """Dirichlet(2, 6): mean 1/4, variance 1/48. 4,000 draws; each bound is five standard errors: false alarms 1e-6."""
-    world = ids.mdp(WORLD)
-    state = ids.learner("psrl/pooled", world, 10).init(np.arange(1, dtype=np.uint64))
-    state.data.visits[0, 0, 0], state.data.moves[0, 0, 0] = 8, [2, 6]
-    found = []
-    for key in range(4000):
-        state.key[0] = key
-        found.append(drawn(state, world.problem)[1][0, 0, 0])
-    assert abs(np.mean(found) - 0.25) < 5 * np.sqrt(1 / 48 / 4000)
-    assert abs(np.var(found) * 48 - 1) < 0.2
-
-
 def test_what_is_new_is_counted_over_all_pairs():
     world = ids.mdp(WORLD)
     made = ravi.run("psrl/pooled", world, 200, [5], record=["stream"])
@@ -232,19 +219,6 @@ def test_a_world_whose_first_plays_hid_that_it_has_chance_is_learned():
             a = agent.act(0)
             agent.observe(0, a, 0, float(rng.random() < (0.2, 0.5, 0.8)[a]))
         assert (agent.visits > 5).all()
-
-
-def test_rewards_of_chance_are_drawn_by_their_variance():
-    """A bandit that pays 1 with probability 0.3 and 0.6: the learner, which sees means, knows that they are noisy."""
-    agent = ravi.agent("psrl/pooled", states=1, actions=2, discount=0.5, steps=4000, reward_scale=0.0)
-    rng = np.random.default_rng(0)
-    while not agent.done:
-        a = agent.act(0)
-        agent.observe(0, a, 0, float(rng.random() < (0.3, 0.6)[a]))
-    agent.end()
-    squares, terms = agent.state.earned.squares[0, 0], agent.state.earned.terms[0, 0]
-    assert agent.visits[0, 1] > 3000
-    assert abs(squares[1] / terms[1] - 0.24) < 0.05
 
 
 def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():

@@ -132,14 +132,6 @@ def test_known_rewards_are_the_limit_of_unknown_ones():
     np.testing.assert_allclose(mean, np.broadcast_to(mdp.rewards, some.shape)[some], atol=1e-12)
 
 
-def test_rewards_are_read_at_played_pairs_only():
-    mdp = ravi.mdp("garnet/5,3,3,discount=0.8")
-    learner = ids.learner("ravi-kl/unknown-rewards", mdp, 300)
-    state = ravi.run(learner, mdp, 300, 2).state
-    unplayed = state.data.visits == 0
-    assert (state.earned.total[unplayed] == 0).all()
-
-
 def test_the_tail_on_six_arms_is_that_of_the_most_optimistic_policy():
     """The 99th percentile is at most twice that of greedy, which is 38.1 (2,000 seeds). The regret is larger than 76.2
     on 5 of 2,000 seeds, so that 6 of 500 would exceed it with probability 0.002; where every candidate is played,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ravi.learners.ravi_kl import ravi_kl
-from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.doubling import LONGEST
 from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
 from ravi.learners.ravi_ucb.doubling import tabular as doubling
@@ -17,27 +16,6 @@ from ravi.theory import tabular
 from ravi.validation import InputError
 from tests.helpers import dense, spy
 from tests.literal.mirror import mirror_step
-
-
-def test_in_its_first_phase_it_is_ravi_ucb_bit_for_bit():
-    mdp, T = riverswim(5, 0.9), 500
-    told = run(ravi_ucb.tabular(mdp.problem, T, scale=0.003, step_scale=30), mdp, T, 4, record=["stream"])
-    untold = run(doubling(mdp.problem, T, first=T, scale=0.003, step_scale=30), mdp, T, 4, record=["stream"])
-    for name in ("V", "Q", "log_policy", "policy"):
-        assert getattr(told.state, name).tobytes() == getattr(untold.state, name).tobytes()
-    assert told.results["stream_action"].tobytes() == untold.results["stream_action"].tobytes()
-    assert told.regret.tobytes() == untold.regret.tobytes()
-    assert np.ptp(told.state.policy, axis=-1).max() > 0.1
-
-
-def test_the_length_of_a_run_is_not_known():
-    mdp = riverswim(5, 0.9)
-    short, long = (
-        run(doubling(mdp.problem, T, scale=0.003, step_scale=30), mdp, T, 3, record=["stream"]) for T in (700, 2000)
-    )
-    assert short.settings == long.settings
-    for name in ("stream_state", "stream_action", "stream_successor"):
-        assert short.results[name].tobytes() == np.ascontiguousarray(long.results[name][:, :700]).tobytes()
 
 
 def test_every_phase_is_algorithm_2_with_its_own_constants_on_all_data():
@@ -123,22 +101,6 @@ def test_the_bound_costs_the_factor():
         assert whole.failure == pytest.approx(m)
         if k >= 30:
             assert 0.97 * theory.FACTOR < whole.total / known.total < 1.03 * theory.FACTOR
-
-
-def test_regret_is_below_the_bound():
-    mdp, T = riverswim(4, 0.8), 3000
-    made = run(doubling(mdp.problem, T), mdp, T, 4)
-    assert made.regret.mean() <= theory.tabular(mdp.horizon, 4, 2, T).total
-
-
-@pytest.mark.parametrize("mdp", ["one-state,discount=0.01", "garnet/3,1,2,discount=0.01", "trap,discount=0.9999"])
-@pytest.mark.parametrize("options", ["", ",first=1152921504606846976,scale=0"])
-@pytest.mark.parametrize("T", [1, 2, 50])
-def test_at_the_edge_numbers_stay_numbers(mdp, options, T):
-    made = run(f"ravi-ucb/doubling{options}", mdp, T, 2)
-    assert np.isfinite(made.regret).all()
-    Q, H = made.state.Q, 1 / (1 - made.discount)
-    assert ((Q >= 0) & (Q <= H * (1 + 1e-12))).all()
 
 
 @pytest.mark.parametrize(("option", "message"), [("first=0", "first is 0"), ("scale=1e308", "scale [*] beta is inf")])
