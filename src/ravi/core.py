@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class Problem:
     initial
         nu_0(x), of shape (X,).
     discount
-        gamma, in (0, 1).
+        gamma, in (0, 1); 1 stands for the average reward.
     features
         psi(x, a, x') on the successors, of shape (X, A, B, D); None without features.
     parameter_bound
@@ -102,9 +103,14 @@ class Problem:
         return 0 if self.features is None else int(self.features.shape[3])
 
     @property
+    def criterion(self) -> str:
+        """What counts: "discounted", with resets, or "average", the reward per step without resets."""
+        return "discounted" if self.discount < 1 else "average"
+
+    @property
     def horizon(self) -> float:
         """H = 1 / (1 - gamma), the effective horizon: the expected number of steps between resets."""
-        return 1 / (1 - self.discount)
+        return 1 / (1 - self.discount) if self.discount < 1 else inf
 
     @property
     def bound(self) -> float:
@@ -128,7 +134,7 @@ class Problem:
         units = "" if self.units == (0.0, 1.0) else f", rewards from {self.units[0]:g} to {self.units[1]:g}"
         return (
             f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
-            f"gamma={self.discount:g}{units}>"
+            f"{f'gamma={self.discount:g}' if self.discount < 1 else 'average reward'}{units}>"
         )
 
 
@@ -179,8 +185,8 @@ class MDP(Problem):
 
     @cached_property
     def problem(self) -> Problem:
-        """What a learner is told: the MDP without its kernel, and without theta."""
-        return told(self, Problem)
+        """What a learner knows: the MDP without its kernel, and without theta."""
+        return restrict(self, Problem)
 
     @cached_property
     def digest(self) -> str:
@@ -195,11 +201,13 @@ class MDP(Problem):
 
     @staticmethod
     def from_dense(
-        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
-    ) -> MDP:
-        """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. Rows of P
-        must sum to one within 1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals
-        have them. `name` is what messages and files call it.
+        P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
+        renormalise: bool = False, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
+        """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. The
+        `criterion` is "discounted", with a `discount`, or "average", without one. Rows of P must sum to one within
+        1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals have them. `name` is what
+        messages and files call it.
 
         >>> P, r = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 0]]
         >>> MDP.from_dense(P, r, discount=0.9, initial=0).states
@@ -207,14 +215,16 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_dense
 
-        return from_dense(P, r, discount, initial, renormalise=renormalise, name=name)
+        gamma = validation.discount_of(criterion, discount)
+        return from_dense(P, r, gamma, initial, renormalise=renormalise, name=name)
 
     @staticmethod
     def from_sparse(
-        P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp"
-    ) -> MDP:
+        P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
+        renormalise: bool = False, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
         """An MDP from a SciPy sparse matrix P with row x * A + a, or A sparse X-by-X matrices, one per action; `r`,
-        `discount`, `initial`, `renormalise` and `name` are as for `from_dense`.
+        `discount`, `initial`, `criterion`, `renormalise` and `name` are as for `from_dense`.
 
         >>> from scipy.sparse import eye_array
         >>> MDP.from_sparse([eye_array(3), eye_array(3)], [[0, 1]] * 3, discount=0.9, initial=0).branching
@@ -222,7 +232,8 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_sparse
 
-        return from_sparse(P, r, discount, initial, renormalise=renormalise, name=name)
+        gamma = validation.discount_of(criterion, discount)
+        return from_sparse(P, r, gamma, initial, renormalise=renormalise, name=name)
 
     @staticmethod
     def from_features(
@@ -282,12 +293,12 @@ class MDP(Problem):
         return archive.read_fields(path, "mdp", MDP)
 
 
-def told(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
+def restrict(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
     """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
-    made = object.__new__(kind)
+    part = object.__new__(kind)
     for name in (entry.name for entry in fields(kind)):
-        object.__setattr__(made, name, arrays.get(name, getattr(problem, name)))
-    return made
+        object.__setattr__(part, name, arrays.get(name, getattr(problem, name)))
+    return part
 
 
 class Walkers(NamedTuple):
@@ -408,7 +419,7 @@ Walk: TypeAlias = Callable[
 ]  # world, state, walkers, path, over, until, T -> see `ravi.runtime.walk.walk`
 
 
-class Stated(NamedTuple):
+class TheoryConstants(NamedTuple):
     """The constants that statements about a learner of RAVI-UCB's form are made of; None where it has none."""
 
     kind: str = "generic"  # of its data: "tabular", "mixture", or what names claims of its own (`verify.OWN`)
@@ -430,17 +441,17 @@ class Stated(NamedTuple):
         return kept if self.kind in ("generic", "tabular", "mixture") else kept | {"estimator": self.kind}
 
 
-class Told(NamedTuple):
-    """What a learner is told besides the problem, and what of the problem it does not use."""
+class SideInformation(NamedTuple):
+    """What a learner knows besides the problem, and what of the problem it does not use."""
 
     support: bool = False  # the support of every pair
-    rewards: str | None = None  # "bernoulli", "deterministic": how it draws those that it is not told; None: it knows r
+    rewards: str | None = None  # "bernoulli", "deterministic": how it draws unknown ones; None: it knows r
     reward_scale: float = 1.0  # multiplies their radius
     reads_anew: bool = False  # the stored successors, at every plan: it keeps nothing that is made of them
     world: Any = None  # the `ravi.mdps.changing_rewards.Changing` whose tables are revealed to it
 
 
-class Sets(NamedTuple):
+class KernelSets(NamedTuple):
     """What plans on sets of kernels are made of, for those who check them (`ravi verify`)."""
 
     scale: float  # multiplies rho
@@ -530,22 +541,26 @@ class Parts(NamedTuple):
     inner: int = 1  # M, backups an epoch
     fresh: bool = False  # whether Q is made with the data at hand
     pick: str = "uniform"  # which of the M policies is played: "uniform", "last"
-    stated: Stated = Stated()
+    stated: TheoryConstants = TheoryConstants()
 
 
-class Rows(NamedTuple):
-    """A learner as one of several settings that differ in numbers only, which go as rows of one batch
+class SettingsBatch(NamedTuple):
+    """A learner as one of several settings that differ in numbers only, which run as rows of one batch
     (`ravi.runtime.settings`).
 
     Attributes
     ----------
-    made : the learner as it was built; one that was changed since goes alone.
-    numbers : what differs from row to row, of bonus and step size.
-    same : what else it is made of, and `parts` do not say: problem and T.
-    of : the same numbers, each one of every row (n,) -> the learner of those rows.
+    built
+        The learner as it was built; one that was changed since runs alone.
+    numbers
+        What differs from row to row, of bonus and step size.
+    same
+        What else the learner depends on, and `parts` do not say: problem and T.
+    of
+        The same numbers, each one of every row (n,) -> the learner of those rows.
     """
 
-    made: Learner
+    built: Learner
     numbers: tuple[float, ...]
     same: tuple[Any, ...]
     of: Callable[..., Learner]
@@ -581,8 +596,8 @@ class Learner(NamedTuple):
         The epoch as compiled functions of one seed, which `ravi.runtime.compiled` runs on a CPU or a GPU.
     rows
         Of those whose settings go in one batch.
-    told
-        What it is told besides the problem.
+    side_information
+        What it knows besides the problem.
     parts, sets
         What it is made of, for `ravi verify` and for learners built on it.
 
@@ -616,9 +631,9 @@ class Learner(NamedTuple):
     walk: Walk | None = None
     stages: int = 0
     seedwise: Seedwise | None = None
-    told: Told = Told()
-    sets: Sets | None = None
-    rows: Rows | None = None
+    side_information: SideInformation = SideInformation()
+    sets: KernelSets | None = None
+    rows: SettingsBatch | None = None
 
     def derived_from(self, seedwise: Seedwise) -> Learner:
         """The same learner, whose plan, add, until and walk were derived from `seedwise`."""

@@ -29,7 +29,7 @@ from ravi.core import MDP, Learner, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import WRAPPERS as WRAPPERS
 from ravi.learners import Known
-from ravi.validation import InputError
+from ravi.validation import CRITERIA, InputError
 
 if typing.TYPE_CHECKING:
     from ravi.importers.imported import Imported
@@ -48,7 +48,9 @@ FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pom
 FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
-def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None) -> MDP:
+def mdp(
+    source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None
+) -> MDP:
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
     An MDP is returned as it is. A file was written by `MDP.save`, or has another format (docs/guides/import.md); if it
@@ -62,6 +64,9 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         An id (`ravi list` has them), the path of a file, an MDP, or an environment.
     discount
         gamma, if the source does not have it.
+    criterion
+        "average" for the average reward without resets, whatever discount the source has; ids say
+        `riverswim/6,criterion=average`.
 
     Returns
     -------
@@ -72,8 +77,21 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     >>> import ravi
     >>> ravi.mdp("garnet/10,3,2,discount=0.9")
     <MDP garnet/10,3,2: X=10, A=3, B=2, gamma=0.9>
+    >>> ravi.mdp("riverswim/6,criterion=average")
+    <MDP riverswim/6,criterion=average: X=6, A=2, B=3, average reward>
     """
     from ravi.mdps import MDPS
+
+    if isinstance(source, str):
+        source, said = _criterion_in(source)
+        if said is not None and criterion is not None:
+            raise InputError(f"the criterion is given twice: {said} in the id, and as {criterion}")
+        criterion = criterion or said
+    if criterion is not None and validation.one_of(criterion, validation.CRITERIA, "criterion") == "average":
+        two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
+        validation.discount_of(criterion, discount if two is None else two[1])
+        whole = mdp(source)
+        return whole if whole.discount == 1 else replace(whole, discount=1.0, name=f"{whole.name},criterion=average")
 
     if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
         return _table_of(source, discount)
@@ -84,8 +102,8 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
         return found.mdp if found is not None else _own_file(text, discount)
     if discount is not None:
         example = text if named and "discount=" not in text else "riverswim/6"
-        whole = f"{example},discount={validation.number(discount, 'discount'):g}"
-        raise InputError(f"discount goes with an environment or a file; an id says its own: {whole}")
+        own = f"{example},discount={validation.number(discount, 'discount'):g}"
+        raise InputError(f"discount goes with an environment or a file; an id says its own: {own}")
     if isinstance(source, MDP):
         return source
     if not isinstance(source, (str, os.PathLike)):
@@ -105,6 +123,12 @@ def mdp(source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = 
     if not isinstance(made, MDP):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
     return made
+
+
+def _criterion_in(text: str) -> tuple[str, str | None]:
+    """An id without its criterion, and that, if it says one."""
+    found = re.search(r",criterion=([^,]*)", text)
+    return (text, None) if found is None else (text[: found.start()] + text[found.end() :], found[1])
 
 
 def imported(text: str, *, discount: float | None = None) -> Imported | None:
@@ -247,6 +271,10 @@ def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
         a_problem(mdp, "mdp")
         if named.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
+        if mdp.criterion not in (
+            named.known.criteria if named.known is not None and not named.wrappers else CRITERIA[:1]
+        ):
+            raise InputError(f"{text} is for the discounted criterion, and {mdp.name} has the {mdp.criterion} one")
         told = mdp.problem if isinstance(mdp, MDP) and not named.oracle else mdp
         made = builder(told, steps, *args, **kwargs)
         if not isinstance(made, Learner):
@@ -288,7 +316,7 @@ def code_in(text: str) -> str | None:
     """The code outside this library that an id would run: `module:function`, Gymnasium's `module:Env-v0`, or None."""
     from ravi.mdps import MDPS, environments
 
-    text = text.removeprefix(LARGE)
+    text = _criterion_in(text.removeprefix(LARGE))[0]
     if name_of(text, MDPS) != "gymnasium":
         return foreign_name(text)
     given = all_arguments(text, MDPS, MDPS["gymnasium"])

@@ -213,6 +213,20 @@ def probability(value: Any, name: str) -> float:
     return _in_reach(result, name, LEAST)
 
 
+CRITERIA = ("discounted", "average")
+
+
+def discount_of(criterion: Any, discount: Any) -> float:
+    """gamma of a criterion: the one that is given, or 1 for the average reward, which has none."""
+    if one_of(criterion, CRITERIA, "criterion") == "average":
+        if discount is not None:
+            raise InputError(f"discount is {shown(discount)}, but criterion='average' has none: leave out one of them")
+        return 1.0
+    if discount is None:
+        raise InputError("discount is missing; criterion='average' has none")
+    return probability(discount, "discount")
+
+
 def chance(value: Any, name: str) -> float:
     """A number from 0 to 1."""
     result = number(value, name)
@@ -480,7 +494,8 @@ def table_size(problem: Problem) -> int:
 
 def problem_fields(self: Problem) -> dict[str, Any]:
     """The fields of a problem, checked, in the types that the library computes with."""
-    discount = probability(self.discount, "discount")
+    discount = 1.0 if type(self.discount) in (int, float) and self.discount == 1 else None  # the average reward
+    discount = probability(self.discount, "discount") if discount is None else discount
     rewards = finite(self.rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")

@@ -91,6 +91,7 @@ def small(seed=3, X=6, A=3, d=3, discount=0.8):
 
 
 SETS = (without_ties(garnet(5, 2, 2, 1, 0.8)), ids.mdp("riverswim/4,discount=0.8"), dirichlet(2, 3, 3, 0.2))
+AVERAGE = replace(SETS[0], discount=1.0, name="average")
 COUNTED = tuple(map(without_ties, (garnet(5, 2, 3, 1, 0.8), garnet(4, 3, 4, 2, 0.7, "first"), riverswim(4, 0.8))))
 PLAYED = ("riverswim/6,discount=0.9", "garnet/7,3,3,seed=4,discount=0.8")
 REGULARISED = (riverswim(5, 0.9), garnet(8, 3, 3, 1, 0.85), riverswim(4, 0.97))
@@ -114,7 +115,7 @@ class Row(NamedTuple):
 def sets(rows, name, *scales, more=""):
     """Without the support, and with it."""
     learners = tuple(f"{name},scale={scale}{more}{told}" for told in ("", ",support=on") for scale in scales)
-    return Row(partial(extended.phases, rows=rows), learners, SETS, 250, 1e-7)
+    return Row(partial(extended.phases, rows=rows), learners, (*SETS, AVERAGE), 250, 1e-7)
 
 
 TIGHT = ",tolerance=1e-11"

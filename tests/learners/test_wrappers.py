@@ -7,7 +7,7 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi.core import told
+from ravi.core import restrict
 from ravi.learners.wrappers import doubling, unknown_rewards
 from ravi.random import REWARD, uniform
 from ravi.runtime import tree
@@ -49,7 +49,8 @@ def test_a_learner_reads_the_rewards_anew_at_every_plan(name):
     problem, keys = WORLD.problem, np.arange(2, dtype=np.uint64)
     table = np.ones(problem.rewards.shape)
     late, early = (
-        ids.learner(name, told(problem, type(problem), rewards=rewards), 100) for rewards in (table, problem.rewards)
+        ids.learner(name, restrict(problem, type(problem), rewards=rewards), 100)
+        for rewards in (table, problem.rewards)
     )
     states = late.init(keys), early.init(keys)
     table[:] = problem.rewards

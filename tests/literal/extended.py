@@ -82,6 +82,7 @@ def kl_ucrl(c, m):
 def phases(c, rows):
     """Every phase: u, the gain, and the policy; `rows` gives one of the functions above."""
     inner, span = rows(c, c.mdp.branching if c.told else c.X), c.settings.get("span", inf)
+    mixing = 1.0 if c.gamma < 1 else 0.9
     # Initialise: no plays
     plays, moves, u = np.zeros((c.X, c.A)), np.zeros((c.X, c.A, c.X)), np.zeros(c.X)
     before = None
@@ -100,12 +101,13 @@ def phases(c, rows):
                     Q[x, a] = (c.r[x, a] if sign == 1 else 0.0) + c.gamma * sign * best
                 return Q + (1 - c.gamma) * c.nu0 @ u
 
-            # extended value iteration on the reset chain, until span(u' - u) <= 1 / sqrt(t_k)
+            # extended value iteration on the reset chain, until span(u' - u) <= 1 / sqrt(t_k); in the average reward
+            # it is mixed with u, against periods
             while True:
                 Q = most(u)
                 L = Q.max(-1)
                 ceiling = L.min() + span
-                last, u = u, np.minimum(L, ceiling)
+                last, u = u, mixing * np.minimum(L, ceiling) + (1 - mixing) * u
                 low, high = (u - last).min(), (u - last).max()
                 if high - low <= 1 / sqrt(t):
                     break
@@ -115,10 +117,10 @@ def phases(c, rows):
                 idle = most(last, sign=-1)[x]
                 w = (ceiling - idle.min()) / (L[x] - idle.min())
                 assert 0 <= w < 1
-                policy[x] = w * policy[x] + (1 - w) * np.eye(c.A)[idle.argmin()]
+                policy[x] = w * policy[x] + (1 - w) * np.eye(c.A)[np.argmax(idle <= idle.min() + 1e-9)]
             gap = (L[:, None] - Q)[L[:, None] > Q].min(initial=inf)
             u = u - u.min()
-            middle, off = (low + high) / 2, (high - low) / 2 * (1 - c.gamma if span == inf else 1.0) + 1e-7
+            middle, off = (low + high) / 2 / mixing, (high - low) / 2 * (1 - c.gamma if span == inf else 1.0) + 1e-7
             told = {"t": t, "u": u, "gain": (middle - off, middle + off)}
             yield told | ({"policy": policy} if gap > 1e-6 else {})
         # while v_k(x_t, a_t) < max(1, n_k(x_t, a_t)): play

@@ -101,7 +101,7 @@ def test_edges_and_errors():
         scaling([3, 3], [[1.0, 1.0], [2.0, 2.0]])
     with pytest.raises(InputError, match="2 sizes and 1 arrays"):
         scaling([1, 2], [[1.0]])
-    with pytest.raises(InputError, match="as many at every size"):
+    with pytest.raises(InputError, match="equally many at every size"):
         scaling([1, 2], [[1.0], [1.0, 2.0]], paired=True)
     with pytest.raises(InputError, match="one column per time"):
         growth(TIMES, np.ones((3, 4)))

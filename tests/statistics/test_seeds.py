@@ -93,7 +93,7 @@ class TestAdaStop:
     def test_bad_arguments_are_told(self):
         with pytest.raises(InputError, match="needs two learners"):
             enough(made({"a": {"m": [1.0] * 5}}), "m")
-        with pytest.raises(InputError, match="batch of 5 seeds"):
+        with pytest.raises(InputError, match="a batch has 5 seeds, and there are only 3"):
             enough(two(3), "m")
 
 

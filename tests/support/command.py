@@ -1,4 +1,4 @@
-"""What does `ravi WORDS` print, and how does it end? By a call of its entry point: a process takes a second."""
+"""The command, called by its entry point: what `ravi WORDS` prints, and how it ends; a process takes a second."""
 
 import io
 import sys

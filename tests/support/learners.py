@@ -1,4 +1,4 @@
-"""Which learners do tests go through? Every id, as it comes, and with options under which it moves in 400 plays."""
+"""The learners that tests go through: every id, as it comes, and with options under which it moves in 400 plays."""
 
 from ravi import ids
 

@@ -1,4 +1,4 @@
-"""Who does the tasks of a suite, where a test is not about that? This process: a worker takes a second to start."""
+"""Tasks of a suite in this process, where a test is not about processes: a worker takes a second to start."""
 
 from contextlib import contextmanager
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.core import Stated
+from ravi.core import TheoryConstants
 from ravi.estimators.sampled import draw
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
@@ -216,7 +216,7 @@ def test_the_event_for_all_values_is_one_for_all_corners():
 def test_an_estimator_without_a_name_of_ours_has_no_claims_of_its_own():
     world = ids.mdp("riverswim/3,discount=0.7")
     base = ravi_ucb.known_kernel(world, 100)
-    made = ravi_ucb.generic(world.problem, base.parts.estimator, base.parts.bonus, 0.3, stated=Stated("mine"))
+    made = ravi_ucb.generic(world.problem, base.parts.estimator, base.parts.bonus, 0.3, stated=TheoryConstants("mine"))
     found = verify(made, world, 60, 3)
     assert found.holds
     assert not {row.id for row in found.rows} & set(OWN)

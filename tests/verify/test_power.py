@@ -18,7 +18,7 @@ import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.core import Stated
+from ravi.core import TheoryConstants
 from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim
@@ -297,7 +297,7 @@ def allowed(level, tables):
 def rows_of(kind, values, bounds, law=None, *, equality=False, delta=0.05):
     """Verdicts on tables of null data: one row of `values` each."""
     claim = Claim("X", "", "", kind, "run", "any", False, equality, lambda: None)
-    scene = SimpleNamespace(stated=Stated(delta=delta), steps=100, atol=0.0)
+    scene = SimpleNamespace(stated=TheoryConstants(delta=delta), steps=100, atol=0.0)
     return [judged(claim, scene, None, row, bounds, law) for row in values]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 
 from ravi.cli import completion
 from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
+from ravi.display.printable import columns
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -139,7 +139,10 @@ def solve(
         began = time.perf_counter() - effort.seconds
         solution = solve(world, method=method, tol=tol, device=device)
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
-        uniform = _uniform(world, model)
+        uniform = _uniform(world, model) if world.discount < 1 else 0.0
+    if world.discount == 1:
+        _say_average(world, solution, as_json)
+        return
     actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
         found = {
@@ -168,6 +171,22 @@ def solve(
     if world.states <= 20:
         for line in _by_state(world, model, actions, solution.V):
             say(line)
+
+
+def _say_average(world: Any, solution: Any, as_json: bool) -> None:
+    """What `ravi solve` says of the average reward."""
+    actions = solution.policy.argmax(-1).tolist()
+    if as_json:
+        found = {name: getattr(solution, name) for name in ("gain", "gain_error", "policy_error", "undetermined")}
+        say_json({"mdp": world.name, **found, "bias": solution.bias.tolist(), "policy": actions, "units": world.units})
+        return
+    say(f"{world!r}")
+    say(f"  gain g*         {solution.gain:.12g}  (error at most {solution.gain_error:.1e})")
+    if world.units != (0.0, 1.0):
+        say(f"  in its units    {world.in_units(solution.gain):.12g} a step")
+    say(f"  the policy      earns at most {solution.policy_error:.1e} a step less")
+    if solution.undetermined:
+        say(f"  {solution.undetermined}")
 
 
 def hardness(mdp: MDP, as_json: JSON = False) -> None:
@@ -263,7 +282,7 @@ def verify(
     raise typer.Exit(1 if 1 in statuses else min(statuses))
 
 
-def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> Iterator[str]:
+def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> list[str]:
     """A table of states, what is played there, and its value; where they have no names, by their numbers."""
     states = range(world.states) if model is None or model.states is None else model.states
     names = actions if model is None or model.actions is None else [model.actions[a] for a in actions]
@@ -272,9 +291,7 @@ def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> Itera
     for state, action, value in zip(states, names, V, strict=True):
         more = f"  {world.horizon * world.in_units((1 - world.discount) * value):.6f}" if own else ""
         rows.append((str(state), str(action), f"{value:.6f}{more}"))
-    wide = [max(len(row[i]) for row in rows) for i in (0, 1)]
-    for first, second, third in rows:
-        yield f"  {first:>{wide[0]}}  {second:>{wide[1]}}  {third}"
+    return [f"  {line}" for line in columns(rows, "rrl")]
 
 
 def _uniform(world: Any, model: Imported | None) -> float:

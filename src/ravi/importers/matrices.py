@@ -60,12 +60,10 @@ def _indices(ddp: Any, field: str, L: int, most: int = 2**20) -> Any:
 
 def _nonzero(rows: Any) -> tuple[Any, Any, Any]:
     """Row, column and value of what is not zero."""
-    if hasattr(rows, "tocoo"):
-        coo = rows.tocoo()
-        return coo.row.astype(int), coo.col.astype(int), coo.data.astype(float)
-    dense = np.asarray(rows, float)
-    pair, y = np.nonzero(dense)
-    return pair, y, dense[pair, y]
+    from scipy.sparse import coo_array
+
+    found = coo_array(rows)
+    return found.row.astype(int), found.col.astype(int), found.data.astype(float)
 
 
 def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str = "(P, R)") -> Imported:

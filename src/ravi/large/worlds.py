@@ -74,6 +74,8 @@ class World:
 
 def of_mdp(mdp: MDP, *, unvisited: str = "iterated") -> World:
     """The world of an MDP: the draws of `ravi.run`, number for number. As an id: `large/` and that of the MDP."""
+    if mdp.discount == 1:
+        raise validation.InputError(f"{mdp.name} is of the average reward, and a large world has a discount")
     world = world_of(mdp)
     source = Table(mdp.rewards, world.successors, world.cumulative, world.initial)
     return World(mdp.name, mdp.states, mdp.actions, mdp.discount, source, mdp, unvisited)

@@ -10,12 +10,16 @@ class Known(NamedTuple):
     function: str
     summary: str
     oracle: bool = False  # it is given the MDP itself, not the problem
+    criteria: tuple[str, ...] = ("discounted",)  # that it is for
 
 
-def _here(home: str, summary: str, oracle: bool = False) -> Known:
+BOTH = ("discounted", "average")
+
+
+def _here(home: str, summary: str, oracle: bool = False, criteria: tuple[str, ...] = ("discounted",)) -> Known:
     """A learner of this package: home is module:function, or module where the function has its name."""
     module, _, function = home.partition(":")
-    return Known(f"{__name__}.{module}", function or module.rpartition(".")[2], summary, oracle)
+    return Known(f"{__name__}.{module}", function or module.rpartition(".")[2], summary, oracle, criteria)
 
 
 LEARNERS = {
@@ -78,19 +82,28 @@ LEARNERS = {
         "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
     ),
     "ucrl2": _here(
-        "ucrl.ucrl:ucrl2", "plans optimistically over L1 confidence balls; the reference method for average reward"
+        "ucrl.ucrl:ucrl2",
+        "plans optimistically over L1 confidence balls; the reference method for average reward",
+        criteria=BOTH,
     ),
     "ucrl2b": _here(
-        "ucrl.ucrl:ucrl2b", "plans like UCRL2, over Bernstein intervals, which are narrow where variances are small"
+        "ucrl.ucrl:ucrl2b",
+        "plans like UCRL2, over Bernstein intervals, which are narrow where variances are small",
+        criteria=BOTH,
     ),
     "kl-ucrl": _here(
-        "ucrl.ucrl:kl_ucrl", "plans like UCRL2, over relative-entropy balls; the average-reward relative of RAVI-KL"
+        "ucrl.ucrl:kl_ucrl",
+        "plans like UCRL2, over relative-entropy balls; the average-reward relative of RAVI-KL",
+        criteria=BOTH,
     ),
     "scal": _here(
-        "ucrl.scal:scal", "plans like UCRL2B with values of bounded span, for when a bound on the span is known"
+        "ucrl.scal:scal",
+        "plans like UCRL2B with values of bounded span, for when a bound on the span is known",
+        criteria=BOTH,
     ),
     "scal+": _here(
-        "ucrl.scal:scal_plus", "plans with a bonus and values of bounded span, for when a bound on the span is known"
+        "ucrl.scal:scal_plus",
+        "plans with a bonus and values of bounded span, for when a bound on the span is known",
     ),
     "r-max": _here(
         "pac.model_based:r_max",
@@ -198,10 +211,15 @@ LEARNERS = {
         oracle=True,
     ),
     "uniform": _here(
-        "fixed:uniform", "plays every action with equal probability; a learner should have less regret than this"
+        "fixed:uniform",
+        "plays every action with equal probability; a learner should have less regret than this",
+        criteria=BOTH,
     ),
     "optimum": _here(
-        "fixed:optimum", "plays an optimal policy of the true kernel, the best that any learner can reach", oracle=True
+        "fixed:optimum",
+        "plays an optimal policy of the true kernel, the best that any learner can reach",
+        oracle=True,
+        criteria=BOTH,
     ),
 }
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Problem, Stated
+from ravi.core import Array, Learner, Problem, TheoryConstants
 from ravi.validation import policy_table
 
 KEYWORD = Parameter.KEYWORD_ONLY
@@ -99,7 +99,7 @@ class Options(NamedTuple):
 ALL = Options()  # at their defaults
 
 
-def record(stated: Stated | None, settings: dict[str, Any] | None) -> dict[str, Any]:
+def record(stated: TheoryConstants | None, settings: dict[str, Any] | None) -> dict[str, Any]:
     """The settings of a learner: its stated constants, unless it gives another record of them."""
     if settings is not None:
         return settings

@@ -23,7 +23,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled, instance
 from ravi._jit.teams import NEVER
-from ravi.core import Array, Learner, Path, Problem, Until, Walkers, told
+from ravi.core import Array, Learner, Path, Problem, Until, Walkers, restrict
 from ravi.estimators.rewarded import KINDS, Rewarded, earn, earn_step
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
 from ravi.runtime import tree
@@ -216,8 +216,8 @@ def unknown_rewards(
     kind, scale = validation.one_of(rewards, KINDS, "rewards"), validation.nonnegative(reward_scale, "reward_scale")
     spread = scale * reward_spread(X, A, steps, validation.delta(None, steps))
     table = np.ones((X, A))  # which the learner reads, of the seed that is served
-    base = build(told(problem, type(problem), rewards=table), steps)
-    if base.told.rewards is not None:
+    base = build(restrict(problem, type(problem), rewards=table), steps)
+    if base.side_information.rewards is not None:
         raise validation.InputError(f"{base.name} simulates unknown rewards already")
 
     def init(keys: Array) -> Earning:
@@ -245,7 +245,7 @@ def unknown_rewards(
     return _by_seed(
         base, "unknown-rewards", init, BySeed(plan, add), _earn_and_learn, own,
         settings=base.settings | {"rewards": kind, "reward_scale": scale, "reward_spread": spread},
-        told=base.told._replace(rewards=kind, reward_scale=scale),
+        side_information=base.side_information._replace(rewards=kind, reward_scale=scale),
     )  # fmt: skip
 
 
@@ -386,5 +386,5 @@ def doubling(build: Build, problem: Problem, steps: int, first: int = 1) -> Lear
     common = {name: value for name, value in base.settings.items() if of_phase(LATE).settings[name] == value}
     return _by_seed(
         base, "doubling", init, BySeed(plan, add), _learn_in_phase, own,
-        settings={"first": l} | common, told=base.told,
+        settings={"first": l} | common, side_information=base.side_information,
     )  # fmt: skip

@@ -472,7 +472,7 @@ class Agent:
         larger table."""
         X, A, _ = self.table.sizes
         states, actions = validation.whole(states, "states", X), validation.whole(actions, "actions", A)
-        if self.learner.told.support:
+        if self.learner.side_information.support:
             raise InputError(
                 f"{self.learner.name} is told the successors (support=on), and those of new states are not"
             )
@@ -516,12 +516,12 @@ class Agent:
             raise InputError(
                 f"learner is {validation.shown(self.given)}, not an id, a ravi.Learner or a function of them"
             )
-        if self.learner.told.rewards is not None and self.rewards.mode != "known":
+        if self.learner.side_information.rewards is not None and self.rewards.mode != "known":
             raise InputError(
                 f"{self.learner.name} simulates rewards that are unknown, and on a stream they are unknown: take the "
                 f"learner without that wrapper, which learns them with rewards={self.rewards.mode!r}"
             )
-        if self.learner.told.support:
+        if self.learner.side_information.support:
             if not self.start_known:
                 raise InputError(
                     f"{self.learner.name} is told the successors of every pair (support=on), and a stream shows them "
@@ -678,7 +678,7 @@ class Agent:
         layout = self.table.meet(x, a, y)
         if layout is not None and sizes[2] < sizes[0]:
             self.state = laid(self.state, layout, sizes)
-        self._stale |= not self.learner.told.reads_anew
+        self._stale |= not self.learner.side_information.reads_anew
         if self._walk is not None or isinstance(layout, Widened):
             self._build()
 

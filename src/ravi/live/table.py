@@ -18,7 +18,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Array, Path, Problem, told
+from ravi.core import MDP, Array, Path, Problem, restrict
 from ravi.runtime import tree
 from ravi.validation import InputError, require_table
 
@@ -78,7 +78,7 @@ class Table:
         views = {name: getattr(self, name).view() for name in ("rewards", "successors", "initial", "support")}
         for view in views.values():
             view.setflags(write=False)
-        return told(self.told, MDP if isinstance(self.told, MDP) else Problem, **views)
+        return restrict(self.told, MDP if isinstance(self.told, MDP) else Problem, **views)
 
     def slot(self, x: int, a: int, y: int) -> int:
         """The place of y among the successors of (x, a); -1 where it has none yet."""

@@ -27,7 +27,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each
-from ravi.core import Problem, told
+from ravi.core import Problem, restrict
 from ravi.optimism.extended_value_iteration import Sets
 from ravi.optimism.sets import _product, arrange, most_stored_kl, prepare_kl, reranked, top_of, unranked
 
@@ -46,7 +46,7 @@ def known(problem: Problem, support: bool) -> Problem:
     places = np.where(problem.support, np.arange(problem.branching), problem.support.argmax(-1, keepdims=True))
     rows = np.take_along_axis(problem.successors, np.maximum.accumulate(places, axis=-1), axis=-1)
     rows.setflags(write=False)  # as those of a problem are: both are compiled once
-    return told(problem, Problem, successors=rows)
+    return restrict(problem, Problem, successors=rows)
 
 
 def outcomes(problem: Problem, support: bool) -> int:

@@ -125,7 +125,7 @@ def solve_average(mdp: MDP, tol: float = 1e-10) -> AverageSolution:
     >>> round(solve_average(ravi.mdp("riverswim/6")).gain, 6)
     0.428622
     """
-    arrays = tables(an_mdp(mdp))._replace(discount=1.0)
+    arrays = tables(an_mdp(mdp), average=True)._replace(discount=1.0)
     tol = validation.positive(tol, "tol")
     starts = reachable(arrays, mdp.initial)
     sweep = last_sweep(_lazy(arrays), tol / (2 * (1 - NEAR)), "modified_policy_iteration", most=ROUNDS)
@@ -175,7 +175,7 @@ def evaluate_average(mdp: MDP, policy: Any) -> AverageEvaluation:
     table = policy_table(policy, an_mdp(mdp))
     if table.ndim != 2:
         raise validation.InputError(f"policy has shape {table.shape}; in the average reward it is one table (X, A)")
-    return evaluate_chains(tables(mdp)._replace(discount=1.0), table)
+    return evaluate_chains(tables(mdp, average=True)._replace(discount=1.0), table)
 
 
 # The chain of a policy.

@@ -30,6 +30,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array
+from ravi.validation import InputError
 
 EPS = 2.0**-52
 
@@ -44,7 +45,10 @@ class Tables(NamedTuple):
     grain: float
 
 
-def tables(mdp: MDP) -> Tables:
+def tables(mdp: MDP, *, average: bool = False) -> Tables:
+    """The tables of an MDP; an error where it has no discount, unless what asks for them is for the average reward."""
+    if mdp.discount == 1 and not average:
+        raise InputError(f"{mdp.name} is of the average reward, and this is for a discount")
     P, off = _divided(mdp.transitions)
     grain = EPS * (mdp.branching + 12) + off
     return Tables(mdp.rewards, mdp.successors.view(np.uint32), P, mdp.discount, grain)

@@ -89,7 +89,8 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     Returns
     -------
     Evaluation
-        V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors.
+        V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors. In the average reward an
+        `AverageEvaluation`: gain and bias by state.
 
     Examples
     --------
@@ -99,7 +100,11 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
     <Evaluation: return 0.00..., V and Q ± ...>
     """
-    batch = policy_table(policy, an_mdp(mdp))
+    if an_mdp(mdp).criterion == "average":
+        from ravi.planning.average import evaluate_average
+
+        return evaluate_average(mdp, policy)  # type: ignore[return-value]  # what the criterion has
+    batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)
@@ -133,6 +138,7 @@ def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats
     >>> abs(ravi.return_of(mdp, best.policy) - best.optimum) < 1e-9
     True
     """
+    tables(an_mdp(mdp))  # an error where there is no discount
     returns = evaluate(mdp, policy, tol).returns
     return returns if np.ndim(returns) else float(returns)
 

@@ -115,7 +115,7 @@ def hardness(mdp: MDP) -> Hardness:
       value norm    0.705344019 ± ...
       smallest gap  from 0.441809 to 0.441809>
     """
-    arrays = tables(an_mdp(mdp))._replace(discount=1.0)
+    arrays = tables(an_mdp(mdp), average=True)._replace(discount=1.0)
     starts, solution, notes = reachable(arrays, mdp.initial), solve_average(mdp), list[str]()
     diameter, error, note = _diameter(arrays, np.flatnonzero(starts))
     notes += [note] * bool(note)

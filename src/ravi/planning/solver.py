@@ -121,7 +121,8 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     Returns
     -------
     Solution
-        V*, Q*, a deterministic optimal policy, rho*, and a certified bound on the error of each.
+        V*, Q*, a deterministic optimal policy, rho*, and a certified bound on the error of each. In the average reward
+        an `AverageSolution`: gain, bias and policy.
 
     Examples
     --------
@@ -133,6 +134,12 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     tol = validation.positive(tol, "tol")
     validation.one_of(method, METHODS, "method")
     validation.one_of(device, DEVICES, "device")
+    if mdp.criterion == "average":
+        from ravi.planning.average import solve_average
+
+        if (method, device) != (METHODS[0], "cpu"):
+            raise validation.InputError(f"{mdp.name} is of the average reward, which has one method, on the CPU")
+        return solve_average(mdp, tol)  # type: ignore[return-value]  # what the criterion has
     arrays = tables(mdp)
     if device == "gpu":
         from ravi.planning.on_gpu import last_sweep_on_gpu

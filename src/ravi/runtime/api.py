@@ -463,10 +463,11 @@ def _run_group(group: Group, world: World, scores: Scores, controls: Any) -> lis
     if cpu and compiled_driver.is_compiled(group.learners[0], scores.measures):
         many = n if effort.allowance > 0 else min(controls.threads, n)  # what Python may run comes seed by seed
     shares = np.array_split(np.arange(n), many)
+    H = 1 / (1 - world.discount) if world.discount < 1 else inf
     tasks = [
         Task(
-            learner_of(group.learners, group.n, rows), world.answers, T, 1 / (1 - world.discount), group.options["pad"],
-            scores.measures, controls.pause, controls.stop, tell if watched else None,
+            learner_of(group.learners, group.n, rows), world.answers, T, H, group.options["pad"], scores.measures,
+            controls.pause, controls.stop, tell if watched else None,
         )
         for rows in shares
     ]  # fmt: skip

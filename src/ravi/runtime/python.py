@@ -7,7 +7,7 @@ not depend on its batch.
 
 import time
 from collections.abc import Callable, Sequence
-from math import ceil, log
+from math import ceil, isfinite, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,7 +109,7 @@ def run(task: Task, batch: Batch) -> Batch:
 
 def path_length(n: int, H: float, resets: bool) -> int:
     """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
-    return min(max(64, ceil(H * (log(n) + 7))) if resets else 1000, max(64, 2**22 // n))
+    return min(max(64, ceil(H * (log(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
 
 
 def _pad(task: Task, batch: Batch, path: Any, finished: Array) -> tuple[Any, ...]:

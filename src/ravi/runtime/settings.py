@@ -2,7 +2,7 @@
 
 Numbers of bonus and step size (what `scale`, `step_scale`, `eta` and `beta` make) may be one of every row; a row is the
 same alone and in a batch, so every setting comes out as by itself. Learners are built one by one, each with all checks
-of its own; what they have in common is built once more, by `Rows.of`, with those numbers as arrays.
+of its own; what they have in common is built once more, by `SettingsBatch.of`, with those numbers as arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Rows
+from ravi.core import Array, Learner, SettingsBatch
 
 VARIED = ("scale", "step_scale", "eta", "beta")  # options that may be another in every row
 
 
 def of_rows(build: Callable[..., Learner], numbers: tuple[float, ...], *same: Any) -> Learner:
     """The learner `build(*numbers)`, which can go with others. build: takes each as a number, or as one of every row
-    (n,); nothing but `plan` and `seedwise` may depend on them. same: see `ravi.core.Rows`."""
+    (n,); nothing but `plan` and `seedwise` may depend on them. same: see `ravi.core.SettingsBatch`."""
     made = build(*numbers)
-    return made._replace(rows=Rows(made, numbers, same, build))
+    return made._replace(rows=SettingsBatch(made, numbers, same, build))
 
 
 def alike(learners: Sequence[Learner]) -> bool:
@@ -53,10 +53,10 @@ def by_pair(number: float | Array) -> float | Array:
 def _common(learner: Learner) -> tuple[Any, ...] | None:
     """What a learner must share with those that go with it; None where it goes alone."""
     rows = learner.rows
-    if rows is None or any(now is not built for now, built in zip(learner[:-1], rows.made[:-1], strict=True)):
+    if rows is None or any(now is not built for now, built in zip(learner[:-1], rows.built[:-1], strict=True)):
         return None
     of = learner.parts
     assert of is not None
     stated = of.stated._replace(beta=None, scale=1.0, step_scale=1.0)  # which may be another in every row, like eta
     begins = of.initial_value.tobytes(), of.initial_policy.tobytes()
-    return learner.name, rows.same, learner.told, stated, (of.inner, of.fresh, of.pick), begins
+    return learner.name, rows.same, learner.side_information, stated, (of.inner, of.fresh, of.pick), begins

@@ -13,6 +13,7 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
+from ravi.measures.average import average_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
 from ravi.measures.trajectory import trajectory
@@ -100,6 +101,19 @@ def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) ->
     if "stream" in options["record"]:
         chosen.append(stream(mdp.problem, T, pad=options["pad"]))
     return Scores(solution.optimum, solution.optimum_error, chosen)
+
+
+def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+    """The regret in the average reward, and the output policy."""
+    if "trajectory" in options["record"] or options["pad"]:
+        what = "pad is true" if options["pad"] else "record names 'trajectory'"
+        raise validation.InputError(
+            f"{what}, which is of the discounted criterion; {mdp.name} is of the average reward"
+        )
+    solution: Any = solved(mdp)
+    chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
+    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
+    return Scores(solution.gain, solution.gain_error, chosen)
 
 
 class Tabular(NamedTuple):
@@ -249,7 +263,7 @@ def turning(world: Changing) -> Tabular:
         return Scores(None, None, [hindsight(world, steps, options["points"], learner.parts), *more])
 
     def adapted(learner: Learner) -> Learner:
-        return learner if learner.told.world is world else changing(learner, world)
+        return learner if learner.side_information.world is world else changing(learner, world)
 
     return Tabular(world.mdp, "changing", adapted, scored)
 
@@ -266,7 +280,8 @@ def world_named(world: Named) -> World:
 @singledispatch
 def to_run(made: Any) -> World:
     """As the engine runs learners in it; `ravi.large` and `ravi.continuous` say how theirs are."""
-    return Tabular(ids.mdp(made))
+    mdp = ids.mdp(made)
+    return Tabular(mdp) if mdp.criterion == "discounted" else Tabular(mdp, "average", scored=against_gain)
 
 
 to_run.register(Changing, turning)

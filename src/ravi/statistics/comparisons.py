@@ -15,30 +15,66 @@ REFERENCE = "uniform"  # the learner by whose regret others are divided, where i
 
 
 class Comparison(NamedTuple):
+    """Two learners on an MDP, paired by seed.
+
+    Attributes
+    ----------
+    first, second, mdp
+        Their names.
+    difference
+        Second minus first: positive where first is better.
+    pairs
+        The number of seeds that both have.
+    """
+
     first: str
     second: str
     mdp: str
-    difference: Interval  # second minus first, by seed: positive where first is better
-    pairs: int  # seeds that both have
+    difference: Interval
+    pairs: int
 
 
 class Best(NamedTuple):
+    """The best learner on an MDP, and those that the seeds do not tell from it.
+
+    Attributes
+    ----------
+    mdp, learner
+        The MDP, and the learner of the smallest mean, or other statistic.
+    ties
+        The learners of which the seeds do not show that they are worse.
+    behind
+        By how much each is behind: the interval that decided, at its corrected level.
+    """
+
     mdp: str
-    learner: str  # of the smallest mean, or what the statistic is
-    ties: tuple[str, ...]  # learners of which the seeds do not show that they are worse
-    behind: dict[str, Interval]  # by how much others are behind it: the interval that decided, at its corrected level
+    learner: str
+    ties: tuple[str, ...]
+    behind: dict[str, Interval]
 
 
 @dataclass(frozen=True)
 class Profiles:
-    """The share of runs whose normalised score is at most tau, every MDP counting the same; bands are pointwise."""
+    """The share of runs whose normalised score is at most tau, every MDP counting the same; bands are pointwise.
 
-    thresholds: np.ndarray  # tau (K,)
-    share: dict[str, np.ndarray]  # learner -> (K,)
+    Attributes
+    ----------
+    thresholds
+        tau   (K,).
+    share, low, high
+        By learner, with the ends of the band   (K,).
+    level
+        Of the band.
+    normalised
+        What the scores are divided by, in words.
+    """
+
+    thresholds: np.ndarray
+    share: dict[str, np.ndarray]
     low: dict[str, np.ndarray]
     high: dict[str, np.ndarray]
     level: float
-    normalised: str  # by what, in words
+    normalised: str
 
 
 def compare(
@@ -106,9 +142,7 @@ def normalised(scores: Scores, by: str | None = None) -> tuple[Scores, str]:
     return replace(scores, values=values, errors=errors), words
 
 
-def profiles(
-    scores: Scores, thresholds: Any = None, normalise_by: str | None = None, *, level: float = 0.95
-) -> Profiles:
+def profiles(scores: Scores, thresholds: Any = None, *, level: float = 0.95) -> Profiles:
     """The share of runs with a normalised score of at most tau, per learner, averaged over its MDPs.
 
     Only learners that ran on every MDP are in it. A score that is at tau to within its error counts. Bands are Wilson's
@@ -118,7 +152,7 @@ def profiles(
     whole = [name for name in scores.learners if set(scores.values[name]) == set(scores.mdps)]
     if not whole:
         raise InputError("no learner ran on every MDP: choose MDPs that have learners in common")
-    divided, words = normalised(scores, normalise_by)
+    divided, words = normalised(scores)
     held = {name: [divided.values[name][mdp] - divided.error(name, mdp) for mdp in scores.mdps] for name in whole}
     if thresholds is None:
         top = max(float(divided.values[name][mdp].max()) for name in whole for mdp in scores.mdps)

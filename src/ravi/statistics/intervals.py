@@ -29,6 +29,18 @@ SHORT = 1000  # values that are sorted faster than parted
 
 
 class Interval(NamedTuple):
+    """An estimate with its interval.
+
+    Attributes
+    ----------
+    estimate
+        The mean, the median or the interquartile mean.
+    low, high
+        The ends; infinite where there are none.
+    level
+        The probability with which the interval holds the truth.
+    """
+
     estimate: float
     low: float
     high: float

@@ -26,36 +26,70 @@ QUANTITIES = ("T", "H", "d", "X", "A")
 
 
 class Rate(NamedTuple):
+    """A fitted exponent with its interval.
+
+    Attributes
+    ----------
+    exponent, low, high, level
+        As of an `Interval`.
+    points
+        The number of times, or sizes, of the fit.
+    """
+
     exponent: float
     low: float
     high: float
     level: float
-    points: int  # of the fit: times, or sizes
+    points: int
 
 
 class Exponent(NamedTuple):
-    """An exponent of a proved bound, up to logarithms: an upper bound on the worst case, not what a run must show."""
+    """An exponent of a proved bound, up to logarithms: an upper bound on the worst case, not what a run must show.
 
-    exponent: float  # the largest of the terms
-    terms: tuple[float, ...]  # of the bound's terms, in their order
+    Attributes
+    ----------
+    exponent, terms
+        The largest, and those of the bound's terms in their order.
+    source
+        The bound, and where it is proved.
+    """
+
+    exponent: float
+    terms: tuple[float, ...]
     source: str
 
 
 class Measured(NamedTuple):
-    """A row of `rates`: how the regret of a learner grows with one quantity."""
+    """A row of `rates`: how the regret of a learner grows with one quantity.
+
+    Attributes
+    ----------
+    section, column, label, learner, mdp
+        The entry; `mdp` is the family.
+    quantity, sizes
+        T, H, d, X or A, and its values.
+    along, fixed
+        The quantities that change with it, and those that do not, with their values.
+    seeds, paired
+        The fewest at any size, and whether all sizes have the same.
+    rate, why
+        The exponent; None where there is none, and why.
+    theory
+        What is proved of the learner; None where nothing is.
+    """
 
     section: str
     column: str
     label: str
     learner: str
-    mdp: str  # the family
-    quantity: str  # T, H, d, X or A
-    along: tuple[str, ...]  # what else changes with it
-    fixed: dict[str, float]  # what does not
+    mdp: str
+    quantity: str
+    along: tuple[str, ...]
+    fixed: dict[str, float]
     sizes: tuple[float, ...]
-    seeds: int  # the fewest at any size
-    paired: bool  # the same seeds at all sizes
-    rate: Rate | None  # None where there is none, and why says so
+    seeds: int
+    paired: bool
+    rate: Rate | None
     theory: Exponent | None
     why: str = ""
 
@@ -209,11 +243,10 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
 
 
 def _sizes(runs: Any, row: int) -> dict[str, float]:
-    """T, H, d, X (0 where states are continuous) and A of a run."""
+    """T, H (0 in the average reward), d, X (0 where states are continuous) and A of a run."""
     T, gamma, d, X, A = (runs[name][row].as_py() for name in ("steps", "discount", "dimension", "states", "actions"))
-    return {
-        name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, 1 / (1 - gamma), d, X or 0, A), strict=True)
-    }
+    H = 1 / (1 - gamma) if gamma < 1 else 0
+    return {name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, H, d, X or 0, A), strict=True)}
 
 
 class _Varied(NamedTuple):

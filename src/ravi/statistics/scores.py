@@ -210,13 +210,20 @@ def scores_of(named: Iterable[tuple[str, str, Line]], value: str = "regret") -> 
             both = [np.concatenate(pair) for pair in zip(before, arrays, strict=True)] if before else arrays
             _, first = np.unique(both[0], return_index=True)
             held[learner][mdp] = tuple(array[first] for array in both)
+    return _scores(held, mdps, value)
+
+
+def _scores(
+    held: Mapping[str, Mapping[str, tuple[np.ndarray, ...]]], mdps: Iterable[str], value: str, larger: bool = False
+) -> Scores:
+    """The scores of arrays by learner and MDP: seeds, ascending, with their values and errors."""
     if not held:
         raise InputError("there are no runs to compare")
     seeds, values, errors = (
         {learner: {mdp: arrays[place] for mdp, arrays in some.items()} for learner, some in held.items()}
         for place in range(3)
     )
-    return Scores(values, seeds, tuple(held), tuple(mdps), value, errors=errors)
+    return Scores(values, seeds, tuple(held), tuple(mdps), value, larger, errors=errors)
 
 
 def _entries(results: Results, section: str | None, column: str | None, steps: int | None) -> list[dict[str, Any]]:
@@ -265,7 +272,7 @@ def _column(table: Any, name: str) -> list[Any]:
 
 
 def _gathered(rows: Iterable[tuple[Any, ...]], value: str, larger_is_better: bool) -> Scores:
-    found: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
+    found: dict[str, dict[str, dict[int, tuple[int, float, float]]]] = {}
     mdps: dict[str, None] = {}
     for learner, mdp, seed, score, error in rows:
         name, where = str(learner), f"{learner} on {mdp}, seed {seed}"
@@ -283,16 +290,13 @@ def _gathered(rows: Iterable[tuple[Any, ...]], value: str, larger_is_better: boo
         runs = found.setdefault(name, {}).setdefault(str(mdp), {})
         if whole in runs:
             raise InputError(f"{learner} on {mdp} has seed {seed} twice")
-        runs[whole] = (number, off)
+        runs[whole] = (whole, number, off)
         mdps.setdefault(str(mdp))
-    if not found:
-        raise InputError("there are no runs to compare")
-    seeds = {name: {mdp: np.array(sorted(runs)) for mdp, runs in held.items()} for name, held in found.items()}
-    values, errors = (
-        {
-            name: {mdp: np.array([runs[seed][place] for seed in sorted(runs)]) for mdp, runs in held.items()}
-            for name, held in found.items()
+    held = {
+        name: {
+            mdp: tuple(np.array([run[place] for run in sorted(runs.values())]) for place in range(3))
+            for mdp, runs in some.items()
         }
-        for place in (0, 1)
-    )
-    return Scores(values, seeds, tuple(found), tuple(mdps), value, larger_is_better, errors=errors)
+        for name, some in found.items()
+    }
+    return _scores(held, mdps, value, larger_is_better)

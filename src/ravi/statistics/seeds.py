@@ -12,20 +12,45 @@ from ravi.statistics.scores import Scores
 from ravi.validation import InputError, install_command, positive, probability, whole
 
 MOST = 10**9  # seeds that are looked at
+ASSURANCE = 0.8  # the probability that the number suffices
 
 
 class Needed(NamedTuple):
-    seeds: int  # in all, those that are there included
-    pairs: int  # that are there
-    width: float  # that was asked for
-    now: float  # of Student's interval for the pairs that are there
+    """The number of seeds that a width needs.
+
+    Attributes
+    ----------
+    seeds, pairs
+        The number in all, and that of the pairs that are there already.
+    width, now
+        The width that was asked for, and that of Student's interval for the pairs that are there.
+    """
+
+    seeds: int
+    pairs: int
+    width: float
+    now: float
 
 
 class Verdict(NamedTuple):
-    enough: bool  # every comparison is decided
-    seeds: int  # of each learner that were looked at
-    better: dict[tuple[str, str], str | None]  # by pair: the better learner; None: no difference was shown
-    level: float  # that no decision is wrong
+    """What the sequential test decided.
+
+    Attributes
+    ----------
+    enough
+        Whether every comparison is decided.
+    seeds
+        The number of seeds of each learner that were used.
+    better
+        The better learner of each pair; None where no difference was shown.
+    level
+        The probability that no decision is wrong.
+    """
+
+    enough: bool
+    seeds: int
+    better: dict[tuple[str, str], str | None]
+    level: float
 
     def __str__(self) -> str:
         open_ = [f"{first} and {second}" for (first, second), name in self.better.items() if name is None]
@@ -34,25 +59,22 @@ class Verdict(NamedTuple):
         return f"{self.seeds} seeds do not tell apart: {'; '.join(open_)} (level {self.level:g})"
 
 
-def seeds_needed(
-    scores: Scores, first: str, second: str, mdp: str, width: float, *, level: float = 0.95, assurance: float = 0.8
-) -> Needed:
+def seeds_needed(scores: Scores, first: str, second: str, mdp: str, width: float, *, level: float = 0.95) -> Needed:
     """How many seeds until the interval of the paired difference is at most this wide.
 
-    The spread of few pairs is itself uncertain: it is taken at its upper bound of confidence `assurance` (chi-squared,
-    as if differences were normal), so that the number suffices with about that probability. It is a plan, not a test:
+    The spread of few pairs is itself uncertain: it is taken at its upper bound of confidence 0.8 (chi-squared, as if
+    differences were normal), so that the number suffices with about that probability. It is a plan, not a test:
     do not stop at the seed that happens to give a narrow interval.
     """
     from scipy.special import chdtri
 
-    level, assurance = probability(level, "level"), probability(assurance, "assurance")
-    width = positive(width, "width")
+    level, width = probability(level, "level"), positive(width, "width")
     difference = differences(scores, first, second, mdp)
     n = len(difference)
     if n < 2:
         raise InputError(f"{first} and {second} have {n} seeds in common on {mdp}; a spread needs two")
     spread = float(difference.std(ddof=1))
-    bound = spread * np.sqrt((n - 1) / chdtri(n - 1, assurance))
+    bound = spread * np.sqrt((n - 1) / chdtri(n - 1, ASSURANCE))
 
     def reached(m: int, spread: float) -> float:
         """The width of Student's interval for m pairs."""

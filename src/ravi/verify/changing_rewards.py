@@ -126,8 +126,8 @@ def regret(scene: Scene) -> Bound | None:
 
 def scene_of(learner: Learner, world: Changing, steps: int) -> tuple[Learner, Scene]:
     """The learner on this world (made for it already, or for its kernel), and what it is held against."""
-    made = changing(learner, world) if learner.told.world is None else learner
-    for (name, was), now in zip(marks(made.told.world).items(), marks(world).values(), strict=True):
+    made = changing(learner, world) if learner.side_information.world is None else learner
+    for (name, was), now in zip(marks(made.side_information.world).items(), marks(world).values(), strict=True):
         if was != now:
             raise validation.InputError(f"{made.name} was made with {name} {was}, not {now}")
     scene = scenes.scene_of(made, world.mdp, steps, solve(world.mdp, tol=1e-12))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Learner, Parts, Stated, Told
+from ravi.core import MDP, Array, Learner, Parts, SideInformation, TheoryConstants
 from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.planning.solver import Solution
 from ravi.theory import constants, doubling, mixture, tabular
@@ -24,7 +24,7 @@ class Comparators(NamedTuple):
 class Scene(NamedTuple):
     mdp: MDP
     parts: Parts
-    told: Told
+    told: SideInformation
     steps: int  # T; of a phase, the S_{i+1} that its beta allows for
     solution: Solution
     mu_star: Array  # mu*        (X, A)
@@ -52,7 +52,7 @@ class Scene(NamedTuple):
         return self.stated.kind if self.stated.kind in ("tabular", "mixture") else "generic"
 
     @property
-    def stated(self) -> Stated:
+    def stated(self) -> TheoryConstants:
         return self.parts.stated
 
     def stating(self, **constants: Any) -> Scene:
@@ -87,7 +87,9 @@ def scene_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Scen
     star = occupancy(mdp, solution.policy)
     entropy = float(star.nu @ relative_entropy(solution.policy, parts.initial_policy))
     best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.array([entropy]))
-    return Scene(mdp, parts, learner.told, steps, solution, star.mu, entropy, kernel_of(mdp), best, learner.sets)
+    return Scene(
+        mdp, parts, learner.side_information, steps, solution, star.mu, entropy, kernel_of(mdp), best, learner.sets
+    )
 
 
 def kernel_of(mdp: MDP) -> Array:

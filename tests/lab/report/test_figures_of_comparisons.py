@@ -94,8 +94,6 @@ def test_the_profile_leaves_out_who_has_not_run_everywhere():
     assert {"fair", "bad"} <= set(lines(drawn.figure.axes[0]))
     assert "good" not in lines(drawn.figure.axes[0])
     assert lines(drawn.figure.axes[0])["fair"].get_color() == style.look(1).colour  # as where "good" is drawn too
-    with pytest.raises(InputError, match="none of good ran on every MDP"):
-        matrix.profile_figure(scores, learners=["good"])
 
 
 def tried(learner, scales, regrets, chosen, steps=None):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ravi import testing
-from ravi.core import Stated
+from ravi.core import TheoryConstants
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
 from ravi.learners.regularised import md_mpi
@@ -173,7 +173,7 @@ def test_it_begins_where_its_base_does(several):
     begins = {"initial_value": V0, "initial_policy": pi0}
     base = ravi_ucb.tabular(problem, T, **begins)
     if several:
-        given = {"fresh": False, "stated": Stated(delta=0.1)}
+        given = {"fresh": False, "stated": TheoryConstants(delta=0.1)}
         base = ravi_ucb_plus.generic(problem, base.parts.estimator, base.parts.bonus, 0.1, **given, **begins)
     learner = unknown_rewards.unknown(base, problem, T)
     state = learner.plan(learner.init(np.arange(2, dtype=np.uint64)))

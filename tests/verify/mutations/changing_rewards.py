@@ -167,13 +167,13 @@ def mean_of_all(patch, setting):
 @mutation("tables are taken by epochs, and change by plays", "R1b")
 def wrong_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="epochs"))
-    return made._replace(told=setting.build().told)
+    return made._replace(side_information=setting.build().side_information)
 
 
 @mutation("tables are taken by plays, and change by epochs", "R1b", setting=EPOCHS)
 def other_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="plays"))
-    return made._replace(told=setting.build().told)
+    return made._replace(side_information=setting.build().side_information)
 
 
 # ---- which data

@@ -6,7 +6,7 @@ The learner is broken in the numbers that its plans are made of, or around its p
 import numpy as np
 
 from ravi import ids
-from ravi.core import Until, told
+from ravi.core import Until, restrict
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
@@ -69,7 +69,7 @@ def early(patch, setting):
 @mutation("gamma is a tenth too small in the plan", "K4", setting=UNTOLD)
 def other_discount(patch, setting):
     problem = ids.mdp(setting.mdp).problem
-    return setting.build(told(problem, type(problem), discount=0.9 * problem.discount))
+    return setting.build(restrict(problem, type(problem), discount=0.9 * problem.discount))
 
 
 @mutation("the least optimistic action is played", "K4", "K5")

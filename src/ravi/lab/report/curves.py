@@ -62,10 +62,14 @@ def gap_of(run: Run) -> Curves:
     return Curves(run.times, values)
 
 
+def spread(P: int, most: int) -> np.ndarray:
+    """As many of P places as are wanted, evenly spread, the last among them."""
+    return np.unique(np.ceil(np.linspace(0, P, min(most, P) + 1)[1:]).astype(int)) - 1
+
+
 def mean_gap(regret: Curves, points: int = 60) -> Curves:
     """The mean gap between at most `points` times of a regret curve, from t = 0 on, at the later time of each two."""
-    P = len(regret.times)
-    kept = np.unique(np.ceil(np.linspace(0, P, min(points, P) + 1)[1:]).astype(int)) - 1
+    kept = spread(len(regret.times), points)
     times, values = regret.times[kept], regret.values[:, kept]
     return Curves(times, np.diff(values, prepend=0.0, axis=1) / np.diff(times, prepend=0))
 
@@ -74,7 +78,6 @@ def regret_curves(
     curves: Mapping[str, Curves],
     *,
     bounds: Mapping[str, Curves | tuple[Any, Any]] | None = None,
-    rungs: Mapping[str, float] | None = None,
     logarithmic: bool = False,
     named: bool = False,
     styles: Mapping[str, Look] | None = None,
@@ -85,9 +88,8 @@ def regret_curves(
     """Regret against time: the mean over seeds, with an interval at every time.
 
     named: every line has its name and its last value at its end, in place of a legend. styles: the look of every line,
-    where it is not to be chosen. bounds: grey lines behind,
-    (times, values) by name. rungs: bounds on the regret at T only, such as `Ladder.rungs`. On linear axes only the
-    bounds that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
+    where it is not to be chosen. bounds: grey lines behind, (times, values) by name. On linear axes only the bounds
+    that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
     `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes are linear.
     """
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
@@ -98,17 +100,11 @@ def regret_curves(
     given = {name: (np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
     behind = {name: (t[t >= begin], v[t >= begin]) for name, (t, v) in given.items()}
     behind = {name: tv for name, tv in behind.items() if len(tv[1]) and (logarithmic or tv[1].max() <= 3 * top)}
-    ends = {name: float(v) for name, v in (rungs or {}).items() if np.isfinite(v) and v > 0}
-    ends = {name: v for name, v in ends.items() if logarithmic or v <= 3 * top}
     with canvas(width, 0.66 * width) as (figure, ax):
         for number, (name, (times, values)) in enumerate(behind.items()):
             ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
                     linestyle=("-", "--", ":")[number % 3])  # fmt: skip
         _lines(ax, shown, logarithmic, styles)
-        for name, value in ends.items():
-            ax.axhline(value, color=GREY, linewidth=0.6, zorder=1)
-            ax.annotate(name, (0.02, value), xycoords=("axes fraction", "data"), xytext=(0, 1.5),
-                        textcoords="offset points", fontsize=7, color="#444444")  # fmt: skip
         if logarithmic:
             ax.set(xscale="log", yscale="log")
             first, last = min(one.times[0] for one in shown.values()), max(one.times[-1] for one in shown.values())
@@ -118,7 +114,7 @@ def regret_curves(
         ax.margins(x=0)
         ax.set(xlabel="step t", ylabel="regret (sum of gaps)", title=title)
         _named(ax) if named else legend_below(figure, ax)
-    return Drawn(figure, {"curves": shown, "bounds": behind, "rungs": ends, "level": level})
+    return Drawn(figure, {"curves": shown, "bounds": behind, "level": level})
 
 
 def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str = "") -> Drawn:

@@ -239,7 +239,7 @@ def theory(panel: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     from ravi.theory import mixture, tabular
 
     T, first = panel.steps, panel.entries[0].facts
-    if first["optimum_error"] is None:  # it is no MDP
+    if first["optimum_error"] is None or first["discount"] == 1:  # it is no MDP, or of the average reward
         return {}
     times = np.unique(np.rint(np.geomspace(panel.entries[0].times[0], T, POINTS)))
     found = {"t × optimum": (times, times * first["optimum"])}

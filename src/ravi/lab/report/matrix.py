@@ -54,9 +54,7 @@ def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Dra
     return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
 
 
-def profile_figure(
-    scores: Scores, *, thresholds: Any = None, learners: Sequence[str] | None = None, title: str = "", **how: Any
-) -> Drawn:
+def profile_figure(scores: Scores, *, thresholds: Any = None, title: str = "", **how: Any) -> Drawn:
     """The share of runs whose normalised score is at most tau, each MDP counting the same, with bands.
 
     Only learners that ran on every MDP are in it.
@@ -64,14 +62,9 @@ def profile_figure(
     from ravi.statistics.comparisons import profiles
 
     found = profiles(scores, thresholds=np.geomspace(*SPAN, 241) if thresholds is None else thresholds, **how)
-    asked = list(scores.learners if learners is None else learners)
-    for name in asked:
-        scores.known(name)
-    names = [name for name in asked if name in found.share]
-    if not names:
-        raise InputError(f"none of {', '.join(asked)} ran on every MDP")
+    names = list(found.share)
     with canvas(SINGLE, 0.66 * SINGLE) as (figure, ax):
-        for name, one in looks(asked).items():  # each looks as in the figures that have them all
+        for name, one in looks(scores.learners).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
             line(ax, found.thresholds, found.share[name], name, one, low=found.low[name], high=found.high[name])

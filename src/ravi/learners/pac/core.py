@@ -51,7 +51,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each, team
-from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism.sets import top_of
@@ -128,7 +128,7 @@ def optimistic(
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    return compiled_learner(name, init, form, made, told=Told(told))
+    return compiled_learner(name, init, form, made, side_information=SideInformation(told))
 
 
 def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:

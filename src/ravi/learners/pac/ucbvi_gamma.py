@@ -40,7 +40,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import team
-from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot
@@ -100,7 +100,7 @@ def ucbvi_gamma(
 
     made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    return compiled_learner("ucbvi-gamma", init, form, made, told=Told(told))
+    return compiled_learner("ucbvi-gamma", init, form, made, side_information=SideInformation(told))
 
 
 @compiled

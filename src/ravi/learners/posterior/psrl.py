@@ -48,7 +48,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync
-from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
 from ravi.optimism.supported import is_told, known, recorded
@@ -101,7 +101,9 @@ def psrl(
         left=None if schedule == "reset" else lambda own: own.left,
     )  # fmt: skip
     kept = {"prior": alpha, "schedule": schedule, "tolerance": problem.discount * problem.horizon * goal}
-    return compiled_learner("psrl", init, form, kept | recorded(told), told=Told(told, reads_anew=True))
+    return compiled_learner(
+        "psrl", init, form, kept | recorded(told), side_information=SideInformation(told, reads_anew=True)
+    )
 
 
 def next_time(s: State) -> Array:

@@ -29,7 +29,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Path, Problem, Sets
+from ravi.core import Array, KernelSets, Learner, Path, Problem
 from ravi.estimators.counts import Counts, tallies, tally
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import embedding_of, nonzeros
@@ -142,7 +142,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
 
     made: dict[str, Any] = {"plan": plan, "scale": scale} | ({"slack": c, "candidate": kind} if kind else {})
     made["kernels"] = d
-    sets = Sets(scale, c if kind else 0.0, d)
+    sets = KernelSets(scale, c if kind else 0.0, d)
     return Learner("ravi-kl/mixture", init, planned, add, reset_or_doubling(), made, walk=walk, sets=sets)
 
 

@@ -41,7 +41,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Problem, Seedwise, Sets, Stated, Told
+from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation, TheoryConstants
 from ravi.estimators.counts import Counts, counts, tallies
 from ravi.estimators.rewarded import KINDS, Rewarded
 from ravi.learners.options import takes
@@ -181,11 +181,11 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
     on = (*(["fresh"] if anew else []), "gamma", "balance", "sets")
     learner = ravi_ucb_plus.generic(
         problem, estimator, multiple_of_width(gamma, estimator), step, inner=M, fresh=anew, name="ravi-kl",
-        stated=Stated("tabular", None, scale, delta=delta, on=on),
+        stated=TheoryConstants("tabular", None, scale, delta=delta, on=on),
         settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
         numbers=OfSets(np.array([level]), symbols, scale, told),
     )  # fmt: skip
-    return learner._replace(told=Told(told))
+    return learner._replace(side_information=SideInformation(told))
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
@@ -226,7 +226,12 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         name, kept = "ravi-kl/unknown-rewards", kept | {"rewards": rewards, "reward_scale": reward_scale}
     form = Seedwise(plan_with(o.candidate), seed_learn, own, left=lambda own: own.room.left)
     return compiled_learner(
-        name, init, form, kept, told=Told(told, rewards, reward_scale), sets=Sets(o.scale, o.slack or 0.0)
+        name,
+        init,
+        form,
+        kept,
+        side_information=SideInformation(told, rewards, reward_scale),
+        sets=KernelSets(o.scale, o.slack or 0.0),
     )
 
 

@@ -50,7 +50,7 @@ class State(NamedTuple):
 def changing(base: Learner, world: Changing) -> Learner:
     """RAVI-UCB `base`, made for `world.mdp`, on the world itself."""
     of = base.parts
-    if of is None or of.inner != 1 or of.fresh or base.told.rewards is not None:  # backups of another form
+    if of is None or of.inner != 1 or of.fresh or base.side_information.rewards is not None:  # backups of another form
         raise validation.InputError(f"{base.name} has no form for changing rewards: ravi-ucb and ravi-ucb/mixture have")
     estimator, bonus, eta, gamma, H = of.estimator, of.bonus, of.eta, world.mdp.discount, world.mdp.horizon
 
@@ -82,8 +82,8 @@ def changing(base: Learner, world: Changing) -> Learner:
         s.time[:] += path.length
         return s
 
-    settings, told = base.settings | marks(world), base.told._replace(world=world)
-    return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, of, told=told)
+    settings, told = base.settings | marks(world), base.side_information._replace(world=world)
+    return Learner(f"{base.name}/changing", init, plan, add, at_reset(), settings, of, side_information=told)
 
 
 def marks(world: Changing) -> dict[str, int | float | str]:

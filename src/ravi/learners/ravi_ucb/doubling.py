@@ -34,7 +34,7 @@ from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Room, each, over_seeds, sync
 from ravi._jit.teams import first as first_thread
-from ravi.core import Array, Data, Learner, Problem, Rows, Seedwise
+from ravi.core import Array, Data, Learner, Problem, Seedwise, SettingsBatch
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -73,8 +73,8 @@ class State(NamedTuple):
 class Phases:
     """The plan of every seed by the learner of its phase; `ravi verify` reads those learners from it.
 
-    Phases differ in `ravi.core.Rows.numbers` alone: on arrays, the learner whose rows have the numbers of their phases
-    plans for all seeds.
+    Phases differ in `ravi.core.SettingsBatch.numbers` alone: on arrays, the learner whose rows have the numbers of
+    their phases plans for all seeds.
     """
 
     first: int  # l
@@ -98,7 +98,7 @@ class Phases:
         """What a phase begins from: `iterates` of one seed."""
         return iterates(self.learner(0).init(np.zeros(1, np.uint64)))
 
-    def _rows(self, i: int) -> Rows:
+    def _rows(self, i: int) -> SettingsBatch:
         rows = self.learner(i).rows
         assert rows is not None
         return rows

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Data, Learner, Problem, Stated
+from ravi.core import Array, Data, Learner, Problem, TheoryConstants
 from ravi.estimators.linear import features_of, linear
 from ravi.estimators.sampled import Embedded, draw, sampled
 from ravi.learners.linear.lsvi import bonus_factor
@@ -64,7 +64,7 @@ def mixture_sampled(
         radius = beta + scale * B_theta * np.sqrt(D.bias)
         return estimator.width(D, phi) * radius[:, None, None] + scale * B_theta * phi.error
 
-    stated = Stated(  # of a kind of its own: Lambda and b are of phi~, not of phi
+    stated = TheoryConstants(  # of a kind of its own: Lambda and b are of phi~, not of phi
         "sampled", beta, scale, o.step_scale, delta, lam, B, ("centre",) if middle else (), samples, draws
     )
     own = {"beta": beta, "samples": samples, "draws": draws, "centre": centre, "error": float(made.errors.max())}
@@ -108,7 +108,7 @@ def ravi_ucb_linear(problem: Problem, T: int, o: Options) -> Learner:
     """
     beta = o.scale * bonus_factor(problem.horizon, features_of(problem).shape[-1], T, o.delta)
     estimator = linear(problem, o.regularization)
-    stated = Stated("linear", beta, o.scale, o.step_scale, o.delta, o.regularization)
+    stated = TheoryConstants("linear", beta, o.scale, o.step_scale, o.delta, o.regularization)
 
     def build(step: float | Array, beta: float | Array) -> Learner:
         bonus = multiple_of_width(beta, estimator)

@@ -46,7 +46,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import first, over_seeds
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, Stated
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Path, Problem, TheoryConstants
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import counts
 from ravi.estimators.ridge import ridge
@@ -88,7 +88,7 @@ class State(NamedTuple):
 def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, inner: int = 1, fresh: bool = True,
     pick: str = "uniform", initial_value: float | Array = 0.0, initial_policy: Array | None = None,
-    name: str = "ravi-ucb+/generic", stated: Stated | None = None, settings: dict[str, Any] | None = None,
+    name: str = "ravi-ucb+/generic", stated: TheoryConstants | None = None, settings: dict[str, Any] | None = None,
     numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with `inner` backups an epoch. pick: which of their policies is played; "last" has no guarantee.
@@ -180,7 +180,7 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
         numbers = OfCounts(np.atleast_1d(far), np.atleast_1d(scale), span, on["centre"], on["clip"], times)
         return generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
-            name="ravi-ucb+", stated=Stated("tabular", None, scale, o.step_scale, delta, on=_named(on)),
+            name="ravi-ucb+", stated=TheoryConstants("tabular", None, scale, o.step_scale, delta, on=_named(on)),
             numbers=numbers,
         )  # fmt: skip
 
@@ -242,7 +242,8 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
             bonus = multiple_of_width(far, estimator)
         made = generic(
             problem, estimator, _finished(bonus, problem, on), step, inner=M, fresh=on["fresh"], pick=o.pick,
-            name="ravi-ucb+/mixture", stated=Stated("mixture", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
+            name="ravi-ucb+/mixture",
+            stated=TheoryConstants("mixture", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
         )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 
@@ -263,7 +264,8 @@ def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
     made = generic(
         problem, estimator, _finished(of_variances(estimator, numbers), problem, on),
         _eta(o, problem, T, M, S if on["balance"] else 0.0), inner=M, fresh=on["fresh"], pick=o.pick,
-        name="ravi-ucb+/mixture", stated=Stated("variance", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
+        name="ravi-ucb+/mixture",
+        stated=TheoryConstants("variance", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
     )  # fmt: skip
     return made._replace(seedwise=TOGETHER)
 

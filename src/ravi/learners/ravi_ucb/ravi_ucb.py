@@ -34,7 +34,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, sync
-from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, Stated
+from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, TheoryConstants
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
@@ -92,7 +92,7 @@ def plan_of(
 
 def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float | Array, *, initial_value: float | Array = 0.0,
-    initial_policy: Array | None = None, name: str = "ravi-ucb/generic", stated: Stated | None = None,
+    initial_policy: Array | None = None, name: str = "ravi-ucb/generic", stated: TheoryConstants | None = None,
     settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
@@ -111,7 +111,7 @@ def generic(
         estimator.add(s.data, s.V, path)  # ADD, in place
         return s
 
-    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or Stated())
+    parts = Parts(estimator, bonus, eta, V0 + np.zeros(X), pi0, stated=stated or TheoryConstants())
     kept = {"eta": eta} | record(stated, settings) | begun(V0, pi0, initial_policy)
     learner = Learner(name, init, plan_of(problem, estimator, bonus, eta), add, at_reset(), kept, parts)
     if numbers is None:
@@ -139,7 +139,7 @@ def on_counts(generic: Callable[..., Learner], problem: Problem, T: int, o: Opti
         return generic(
             problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
             initial_policy=o.initial_policy, name="ravi-ucb", numbers=of_widths(np.atleast_1d(beta)),
-            stated=Stated("tabular", beta, o.scale, o.step_scale, o.delta),
+            stated=TheoryConstants("tabular", beta, o.scale, o.step_scale, o.delta),
         )  # fmt: skip
 
     return of_rows(build, (theorem_step(o, problem, T), radius(o, problem, T)), problem, T)
@@ -174,7 +174,7 @@ def on_regression(generic: Callable[..., Learner], problem: Problem, T: int, o: 
         made = generic(
             problem, estimator, multiple_of_width(beta, estimator), step, initial_value=o.initial_value,
             initial_policy=o.initial_policy, name="ravi-ucb/mixture",
-            stated=Stated("mixture", beta, o.scale, o.step_scale, o.delta, lam, B),
+            stated=TheoryConstants("mixture", beta, o.scale, o.step_scale, o.delta, lam, B),
         )  # fmt: skip
         return made._replace(seedwise=TOGETHER)
 

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, told
+from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, restrict
 from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
@@ -78,7 +78,7 @@ def unknown(
     base: Learner, problem: Problem, steps: int, *, rewards: str = "bernoulli", reward_scale: float = 1.0
 ) -> Learner:
     """A learner of `ravi_ucb` or `ravi_ucb_plus`, on counts or on a regression, that is not told its rewards."""
-    if base.parts is None or base.parts.stated.delta is None or base.told.rewards is not None:
+    if base.parts is None or base.parts.stated.delta is None or base.side_information.rewards is not None:
         raise validation.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
     T, X, A = validation.steps(steps), problem.states, problem.actions
     kind = validation.one_of(rewards, KINDS, "rewards")
@@ -117,7 +117,7 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     )  # fmt: skip
     learner = made._replace(
         init=init, parts=parts, settings=made.settings | base.settings | own,
-        told=base.told._replace(rewards=kind, reward_scale=reward_scale),
+        side_information=base.side_information._replace(rewards=kind, reward_scale=reward_scale),
     )  # fmt: skip
     counted = counted_by(base)
     if counted is None:
@@ -138,7 +138,7 @@ def with_rewards(bonus: Bonus, spread: float) -> Bonus:
 
 def without_rewards(problem: Problem) -> Problem:
     """The problem, all its rewards 0; its other arrays are the same ones."""
-    return told(problem, Problem, rewards=np.zeros(problem.rewards.shape))
+    return restrict(problem, Problem, rewards=np.zeros(problem.rewards.shape))
 
 
 # For observers, who know r: r + bonus + gamma estimate is what the learner backs up. It uses neither of these itself.

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, Stated
+from ravi.core import Array, Bonus, Data, Estimator, Learner, Problem, TheoryConstants
 from ravi.estimators.counts import Counts, counts
 from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -52,7 +52,7 @@ EVALUATIONS = ("regularised", "plain")
 
 def generic(
     problem: Problem, estimator: Estimator, bonus: Bonus, eta: float, *, sweeps: int = 1, regularised: bool = True,
-    kernel: Callable[[Data], Array] | None = None, name: str = "md-mpi/generic", stated: Stated | None = None,
+    kernel: Callable[[Data], Array] | None = None, name: str = "md-mpi/generic", stated: TheoryConstants | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Learner:  # fmt: skip
     """RAVI-UCB's loop with m = `sweeps` per policy; 0 for the fixed point.
@@ -100,7 +100,7 @@ def md_mpi(problem: Problem, T: int, o: Options, sweeps: int = 1, evaluation: st
     m = validation.whole(sweeps, "sweeps", 0)
     validation.one_of(evaluation, EVALUATIONS, "evaluation")
     beta, estimator = radius(o, problem, T), counts(problem)
-    stated = Stated("tabular", beta, o.scale, o.step_scale, o.delta)
+    stated = TheoryConstants("tabular", beta, o.scale, o.step_scale, o.delta)
     made = generic(
         problem, estimator, multiple_of_width(beta, estimator), ravi_ucb.theorem_step(o, problem, T), sweeps=m,
         regularised=evaluation == "regularised", kernel=frequencies, name="md-mpi", stated=stated,

@@ -29,7 +29,7 @@ does; the policy that comes of it is played one epoch later.
 
 from math import log
 
-from ravi.core import Learner, Problem, Stated
+from ravi.core import Learner, Problem, TheoryConstants
 from ravi.estimators.counts import counts
 from ravi.learners.options import Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import radius
@@ -44,5 +44,5 @@ def npg(problem: Problem, T: int, o: Options) -> Learner:
     return generic(
         problem, estimator, multiple_of_width(beta, estimator), o.step((log(A) if A > 1 else 1.0) / H), sweeps=0,
         regularised=False, kernel=frequencies, name="npg",
-        settings=Stated("tabular", beta, o.scale, o.step_scale, o.delta).record(),
+        settings=TheoryConstants("tabular", beta, o.scale, o.step_scale, o.delta).record(),
     )  # fmt: skip

@@ -4,8 +4,10 @@ At the start t_k of a phase the learner takes every kernel that is plausible, gi
 that does best in the best of them, found by u <- max_a {r + max_p <p, u>} (`ravi.optimism.extended_value_iteration`),
 and plays that policy until the visits of some pair in the phase reach max(1, n), n its visits before.
 
-These are average-reward methods; here they are scored on the reset chain P~ = gamma P + (1 - gamma) 1 nu_0^T, where the
-average reward of a policy is its discounted return rho exactly (`ravi.optimism.extended_value_iteration`).
+These are average-reward methods. In the average reward (`criterion=average`) they plan for the gain, without resets,
+with u mixed with L u against periods; with a discount they are scored on the reset chain P~ = gamma P + (1 - gamma) 1
+nu_0^T, where the average reward of a policy is its discounted return rho exactly
+(`ravi.optimism.extended_value_iteration`).
 
     aware   the learner knows gamma and nu_0, learns P from y_t, and plans on the reset chain of the plausible kernels
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
@@ -31,7 +33,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
-from ravi.core import Array, Learner, Problem, Seedwise, Told
+from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
@@ -132,7 +134,7 @@ def extended(
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else known(problem, told).successors
-    gamma, mixing = (1.0, MIXING) if blind else (problem.discount, 1.0)
+    gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
 
@@ -153,7 +155,7 @@ def extended(
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | recorded(told)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
-    return compiled_learner(name, init, form, record, told=Told(told))
+    return compiled_learner(name, init, form, record, side_information=SideInformation(told))
 
 
 def _now(s: State) -> Array:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
+from ravi.lab.report.curves import spread
 from ravi.lab.report.summary import LEVEL, Row
 from ravi.measures.curve import grid
 from ravi.statistics import Rate, band, growth
@@ -80,11 +81,6 @@ def _shape(row: Row, times: Array, curves: Array, most: int) -> Shape:
         edge[-1] = end  # at T as it is written
     drawn, listed = (np.searchsorted(places, each) for each in (drawn, listed))
     return Shape(times[places], found, drawn, listed, _growth(row, times, curves))
-
-
-def spread(P: int, most: int) -> Array:
-    """As many of P places as are wanted, evenly spread, the last among them."""
-    return np.unique(np.ceil(np.linspace(0, P, min(most, P) + 1)[1:]).astype(int)) - 1
 
 
 def _growth(row: Row, times: Array, curves: Array) -> Rate | None:

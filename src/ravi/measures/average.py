@@ -1,0 +1,83 @@
+"""The regret in the average reward: the sum of Bellman gaps along the path, a table look-up a step.
+
+With the certified optimum lo <= g* <= hi and a bias h (`ravi.planning.average`),
+
+    Delta(x, a) = hi + h(x) - r(x, a) - (P h)(x, a) >= 0
+    T g* - sum_t r(x_t, a_t) = sum_t Delta(x_t, a_t) + h(x_{T+1}) - h(x_1) + a martingale - T (hi - g*)
+
+for any h, so that the expected regret of the literature is that of sum_t Delta plus `boundary`, h(x_{T+1}) - h(x_1), to
+within T (hi - lo). h is the one of the solution, that of a bias-optimal policy. `realised` is T g* - sum_t r itself.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi._jit.functions import compiled
+from ravi._jit.teams import first
+from ravi.core import MDP, Array, Measure, Recorder
+from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.measures.recording import compiled_measure
+from ravi.planning.average import AverageSolution
+from ravi.planning.bellman import expect
+from ravi.planning.certificates import EPS, tables
+from ravi.runtime.ranges import Past, PlaceOrNone
+from ravi.validation import InputError
+
+
+class Gaps(NamedTuple):
+    regret: Curve
+    reward: Curve
+    begun: PlaceOrNone  # x_1, -1 before it is known    (n,)
+    last: PlaceOrNone  # x_{t+1}                        (n,)
+    plays: Past  # t                                    (n,)
+
+
+def bellman_gaps(mdp: MDP, solution: AverageSolution) -> Array:
+    """Delta (X, A), with the upper end of the interval of g*."""
+    h, high = solution.bias, solution.gain + solution.gain_error
+    gaps: Array = np.maximum(high + h[:, None] - mdp.rewards - expect(mdp, h[None])[0], 0.0)
+    return gaps
+
+
+def average_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution) -> Measure:
+    """The curves of the regret and of the rewards, the error of the regret, and what stands beside it."""
+    if solution.gain_error > 1e-3:
+        raise InputError(f"{mdp.name} has no regret in the average reward: {solution.undetermined}")
+    times, gaps, h = grid(steps, points), bellman_gaps(mdp, solution), solution.bias
+    rho = tables(mdp, average=True).grain * (1 + float(np.abs(h).max()))
+
+    def init(keys: Array) -> Gaps:
+        n = len(keys)
+        none = np.full(n, -1, np.int32)
+        return Gaps(curve(n, times), curve(n, times), none, none.copy(), np.zeros(n, np.int64))
+
+    def results(m: Gaps) -> dict[str, Array]:
+        known = m.plays > 0
+        return {
+            "regret": m.regret.values,
+            "regret_total": m.regret.total,
+            "regret_error": m.plays * (2 * solution.gain_error + rho + EPS * m.regret.total),
+            "reward": m.reward.values,
+            "reward_total": m.reward.total,
+            "boundary": np.where(known, h[m.last] - h[m.begun], 0.0),
+            "realised": m.plays * solution.gain - m.reward.total,
+        }
+
+    def own(m: Gaps, teams: int, rows: int) -> tuple[Any, ...]:
+        return times, *m.regret, *m.reward, m.begun, m.last, m.plays, gaps, mdp.rewards
+
+    return compiled_measure("average", init, results, Recorder(_record, own, reads=1))
+
+
+@compiled
+def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    if first():
+        times, total, cursor, values, earned, at, earnings, begun, last, plays, gaps, rewards = own
+        xs, actions, _, _, _, lengths, firsts, after = path
+        if lengths[i] > 0:
+            if begun[i] < 0:
+                begun[i] = xs[i, 0]
+            last[i], plays[i] = after[i], firsts[i] + lengths[i] - 1
+        add_steps(i, i + 1, times, total, cursor, values, gaps, firsts, lengths, xs, actions)
+        add_steps(i, i + 1, times, earned, at, earnings, rewards, firsts, lengths, xs, actions)

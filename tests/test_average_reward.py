@@ -1,0 +1,107 @@
+"""The average reward: the criterion of an MDP, its runs and their regret."""
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi.core import MDP, Measure
+from ravi.live.agent import agent
+from ravi.mdps.tables import from_dense
+from ravi.runtime.result import Run
+from ravi.validation import InputError
+
+RIVER = "riverswim/4,criterion=average"
+LEARNERS = ["uniform", "optimum", "ucrl2", "ucrl2,support=on", "ucrl2b", "kl-ucrl", "scal,span=4"]
+
+
+def test_the_criterion_is_part_of_the_mdp(tmp_path):
+    mdp = ravi.mdp(RIVER)
+    assert (mdp.criterion, mdp.horizon, mdp.problem.criterion) == ("average", np.inf, "average")
+    assert ravi.mdp("riverswim/4").criterion == "discounted"
+    assert mdp.digest != ravi.mdp("riverswim/4").digest
+    mdp.save(tmp_path / "mine.mdp")
+    assert MDP.load(tmp_path / "mine.mdp").digest == mdp.digest
+    assert ravi.mdp(f"{tmp_path / 'mine.mdp'}").criterion == "average"
+    P, r = [[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]]
+    assert MDP.from_dense(P, r, initial=0, criterion="average").criterion == "average"
+    assert ravi.mdp(MDP.from_dense(P, r, 0.9, 0), criterion="average").discount == 1.0
+    assert from_dense(P, r, 0.9, 0).discount == 0.9
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: ravi.mdp("riverswim/4,criterion=avarage"), "criterion is 'avarage', not one of discounted, average"),
+        (lambda: ravi.mdp("riverswim/4,discount=0.9,criterion=average"), "criterion='average' has none"),
+        (lambda: ravi.mdp(RIVER, criterion="average"), "given twice"),
+        (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="average"), "discount is 0.9, but criterion"),
+        (lambda: MDP.from_dense([[[1]]], [[1]], initial=0), "discount is missing"),
+        (lambda: MDP.from_dense([[[1]]], [[1]], 1.0, 0), "strictly between 0 and 1"),
+        (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
+        (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),
+        (lambda: ravi.run("ucrl2", RIVER, 100, pad=True), "pad is true"),
+        (lambda: ravi.run("ucrl2", RIVER, 100, record=["trajectory"]), "'trajectory', which is of the discounted"),
+        (lambda: ravi.occupancy(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
+        (lambda: ravi.return_of(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
+        (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "one method"),
+        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted criterion"),
+        (lambda: ravi.run("uniform", "trap,criterion=average", 100), "the gain depends on the start"),
+    ],
+)
+def test_what_the_criterion_does_not_allow_is_refused_by_name(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_runs_are_the_same_alone_in_parts_and_in_python(learner, tmp_path):
+    T, seeds = 600, [3, 8, 1]
+    batch = ravi.run(learner, RIVER, T, seeds, record=["stream"])
+    for row, seed in enumerate(seeds):
+        alone = ravi.run(learner, RIVER, T, [seed], record=["stream"])
+        assert all(np.array_equal(array[0], batch.results[name][row]) for name, array in alone.results.items())
+    assert not batch.results["stream_reset"].any()
+    half = ravi.run(learner, RIVER, T, seeds, record=["stream"], pause=200)
+    half.save(tmp_path / "half.run")
+    again = ravi.resume(Run.load(tmp_path / "half.run"), learner, RIVER)
+    nothing = Measure("nothing", lambda keys: (), lambda m, state, path, opening: m, lambda m: {})
+    by_python = ravi.run(learner, RIVER, T, seeds, record=["stream"], measures=[nothing])
+    for other in (again, by_python):
+        assert all(np.array_equal(array, other.results[name]) for name, array in batch.results.items())
+        assert np.array_equal(other.last_policy, batch.last_policy)
+
+
+def test_the_regret_is_the_sum_of_bellman_gaps():
+    mdp, T = ravi.mdp(RIVER), 300
+    made = ravi.run("ucrl2b", mdp, T, seeds=5, record=["stream"], points=7)
+    best = ravi.solve(mdp, tol=1e-12)
+    ahead = (mdp.transitions * best.bias[mdp.successors]).sum(-1)
+    gaps = best.gain + best.bias[:, None] - mdp.rewards - ahead
+    x, a = made.results["stream_state"], made.results["stream_action"]
+    sums = gaps[x, a].cumsum(-1)
+    assert np.abs(made.regret_curve - sums[:, made.times - 1]).max() <= made.regret_error.max() <= 1e-8
+    end = made.results["stream_successor"][:, -1]
+    assert np.array_equal(made.results["boundary"], best.bias[end] - best.bias[x[:, 0]])
+    assert made.results["realised"] == pytest.approx(T * best.gain - mdp.rewards[x, a].sum(-1), abs=1e-9)
+
+
+def test_without_chance_the_regret_is_what_was_lost_and_the_boundary():
+    """No martingale: T g* - sum r = sum Delta + boundary, under every seed."""
+    made = ravi.run("uniform", "deep-sea/5,criterion=average", 1000, seeds=20)
+    off = made.results["realised"] - made.regret - made.results["boundary"]
+    assert np.abs(off).max() <= made.regret_error.max()
+
+
+def test_in_the_mean_the_regret_is_what_was_lost_and_the_boundary():
+    """The martingale has mean 0: within five standard errors, by chance not once in a million."""
+    made = ravi.run("uniform", RIVER, 200, seeds=4000)
+    off = made.results["realised"] - made.regret - made.results["boundary"]
+    assert abs(off.mean()) <= 5 * off.std() / np.sqrt(len(off)) + made.regret_error.max()
+
+
+def test_an_optimal_policy_has_no_regret():
+    made = ravi.run("optimum", RIVER, 5000, seeds=3)
+    assert (made.regret <= made.regret_error).all()
+    assert made.regret_error.max() <= 1e-8
+    assert "average reward" in repr(made)
+    assert "gain g*" in repr(made)
