@@ -133,10 +133,12 @@ def _criterion_in(text: str) -> tuple[str, str | None]:
 
 def imported(text: str, *, discount: float | None = None) -> Imported | None:
     """The model of a file of another format than ravi's own, with its labels; None where the text is no such file."""
+    if _is_named(text):
+        return None
     from ravi.importers import files
 
     path, given = file_in(text)
-    if _is_named(text) or not files.is_foreign(path):
+    if not files.is_foreign(path):
         return None
     args, kwargs = arguments(text, given, _options_of_a_file, skip=0)
     own, initial, renormalise = _options_of_a_file(*args, **kwargs)
