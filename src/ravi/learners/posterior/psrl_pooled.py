@@ -149,6 +149,7 @@ def psrl_pooled(
     X, A, B = problem.successors.shape
     validation.positive(largest, "largest")
     gamma, goal = problem.discount, validation.positive(tolerance, "tolerance") / (problem.discount * problem.horizon)
+    goal = min(goal, 1.0)  # a goal that is infinite times a span of 0 is not a number
     by_pair = problem.rewards.reshape(X * A)
 
     def init(keys: Array) -> State:

@@ -17,7 +17,7 @@ from ravi.planning.sweeps import highest, iterate
 
 SHRINK = 0.1  # of the span, by sweeps of a policy between sweeps of all actions
 MOST = 2**31  # backups: more than any plan makes
-ROUNDING = 2.0**-40  # of H: a span of T u - u that can be reached
+ROUNDING = 2.0**-40  # of H, or of the largest value: a span of T u - u that can be reached
 
 
 @lru_cache(maxsize=1)  # a stream builds its learner anew with every successor that it meets
@@ -54,8 +54,9 @@ def _back_up(own):  # type: ignore[no-untyped-def]
                 best = value
                 greedy[x] = a
         next[x] = best
+    reach = ROUNDING * max(1.0 / (1.0 - gamma), highest(next[:X]))
     span = _move(gamma, novel, u, next)
-    return span, max(goal * highest(u), ROUNDING / (1.0 - gamma)), span
+    return span, max(goal * highest(u), reach), span
 
 
 @compiled
