@@ -215,6 +215,18 @@ def test_a_process_whose_files_were_edited_keeps_what_it_compiled_and_not_what_t
     assert python(code.format(edit=False), **environment) == "12 1"
 
 
+def test_a_function_that_compiled_ones_call_returns_arrays_to_python_whichever_is_loaded_first(tmp_path):
+    """What is kept of a caller names the objects of Python that its callee needs: none, as long as only it calls."""
+    (tmp_path / "calls.py").write_text(
+        "import numpy as np\nfrom ravi._jit.functions import compiled\n\n@compiled\ndef ones(n):\n"
+        "    return np.ones(n)\n\n@compiled\ndef total(n):\n    return ones(n).sum()\n"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "RAVI_CACHE_DIR": str(tmp_path / "kept")}
+    code = "from calls import ones, total; print(total(2), ones(2), sum(ones.stats.cache_hits.values()))"
+    assert python(code, **environment) == "2.0 [1. 1.] 0"
+    assert python(code, **environment) == "2.0 [1. 1.] 1"
+
+
 def test_processes_that_compile_at_once_all_find_what_was_kept(tmp_path):
     code = "from ravi.runtime.walk import draw; import numpy as np; print(draw(np.array([0.2, 0.8]), 0.5))"
     environment = os.environ | {"RAVI_CACHE_DIR": str(tmp_path)}

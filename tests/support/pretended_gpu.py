@@ -83,7 +83,7 @@ def kernel(registers, threads, *functions):
 
 @cache
 def loop_kernel(looped, threads):
-    return Kernel(compiled(instance(device._over, loop=looped), device._over))
+    return Kernel(compiled(instance(device._over, loop=looped)))
 
 
 def _held(leaf):

@@ -269,7 +269,10 @@ class Kept(caching._Cache):  # type: ignore[misc]
                 return None
             with suppress(OSError):
                 os.utime(file._index_path)
-            return compiler.CompileResult._rebuild(target_context, *found)
+            *parts, constants = found
+            for environment, kept in zip(_environments(parts), constants, strict=True):
+                environment.consts.extend(kept[len(environment.consts) :])
+            return compiler.CompileResult._rebuild(target_context, *parts)
         except Exception:  # it is damaged: whatever unpickling may raise
             with suppress(OSError):
                 file.flush()
@@ -281,7 +284,8 @@ class Kept(caching._Cache):  # type: ignore[misc]
         if (file := self._file()) is None:
             return
         try:
-            file.save(_key(sig, data), data._reduce())
+            parts = data._reduce()
+            file.save(_key(sig, data), (*parts, [list(environment.consts) for environment in _environments(parts)]))
             _tidy(Path(file._cache_path))
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
@@ -297,6 +301,12 @@ class Kept(caching._Cache):  # type: ignore[misc]
         """Forget the function for all types."""
         if (file := self._file()) is not None:
             file.flush()
+
+
+def _environments(parts: Any) -> Iterator[Any]:
+    """The environments of a function that is kept and of those that it calls. Numba reads one of a name that it has
+    met as it is, but that of a function which only compiled ones had called has no constants of Python's wrapper yet."""
+    yield from (parts[2], *parts[-1])
 
 
 def _key(types: Any, owner: Any) -> tuple[Any, ...]:
