@@ -63,7 +63,7 @@ TABLES = (
 KERNELS = ("two-cycle", "ensemble/1,5,2,2", "ensemble/3,5,1,2", "ensemble/2,1,1,1")  # every coordinate is a kernel
 OTHERS = ("hypercube/3,margin=0.005", "terrain/3", "queue/4", "bandit/1", "hypercube/linear/2,margin=0.005")
 PAIRS = ("linear/1,1,1", "linear/4,1,1", "linear/6,2,3", "linear/aggregated/5,2,2", "one-state/1", "one-state")
-MAY_BE_INFINITE = {"data.opened", "J", "best.dual", "half.dual", "raw"}  # no plan, gain or search yet; a raw bonus
+MAY_BE_INFINITE = {"data.opened", "J", "best.dual", "half.dual", "raw", "CB", "log_policy"}  # nothing yet; at 1e308
 
 
 def odd_worlds(text):
@@ -221,13 +221,11 @@ def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
     alone = [f"{one}={value}" for one in numbers for value in ("1e100", "1e-100", "1e50", "1e-50", "1e308", "1e-300")]
     pairs = [f"{one},{two}" for one, two in combinations(alone, 2) if one.split("=")[0] != two.split("=")[0]]
     for given in alone + pairs:
+        message = given
         try:
-            learner = ids.learner(f"{name},{given}", world, 20)
-        except InputError as refusal:
+            sound(ids.learner(f"{name},{given}", world, 20), world, 20)
+        except InputError as refusal:  # of a learner, or of one of its phases
             message = str(refusal)
-        else:
-            message = given
-            sound(learner, world, 20)
         assert any(option.split("=")[0] in message for option in given.split(",")), (given, message)
 
 

@@ -57,7 +57,7 @@ BAD = [
     (whole("rewards", [[1], [1, 2]]), "rewards is not an array of numbers"),
     (whole("rewards", NAN), "rewards is nan, not a finite number"),
     (whole("discount", 0), "discount is 0; it must lie strictly between 0 and 1"),
-    (whole("discount", 1), "discount is 1; it must lie strictly between 0 and 1"),
+    (whole("discount", 1.5), "discount is 1.5; it must lie strictly between 0 and 1"),
     (whole("discount", -1), "discount is -1; it must lie strictly between 0 and 1"),
     (whole("discount", NAN), "discount is nan"),
     (whole("discount", 10**400), "discount is 1000.*, not a number"),

@@ -86,7 +86,7 @@ def mdp(
         source, said = _criterion_in(source)
         if said is not None and criterion is not None:
             raise InputError(f"the criterion is given twice: {said} in the id, and as {criterion}")
-        criterion = criterion or said
+        criterion = said if criterion is None else criterion
     if criterion is not None and validation.one_of(criterion, validation.CRITERIA, "criterion") == "average":
         two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
         validation.discount_of(criterion, discount if two is None else two[1])
@@ -122,6 +122,8 @@ def mdp(
     made = builder(*args, **kwargs)
     if not isinstance(made, MDP):
         raise InputError(f"{text}: {name} gave {type(made).__name__}, not an MDP")
+    if made.discount == 1 and name in MDPS:
+        raise InputError("discount is 1; it must lie strictly between 0 and 1 (criterion=average has none)")
     return made
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import ravi
 from ravi import ids
-from ravi._jit.cache import _home
+from ravi._jit.cache import cache_folder
 from ravi.core import Array, Learner
 from ravi.lab.experiments.work import work
 from ravi.mdps import riverswim
@@ -40,7 +40,7 @@ def with_bounds(*words):
 
     Such code is kept apart from that of other processes, which does not look.
     """
-    apart = {"NUMBA_BOUNDSCHECK": "1", "RAVI_CACHE_DIR": str(_home() / "bounds")}
+    apart = {"NUMBA_BOUNDSCHECK": "1", "RAVI_CACHE_DIR": str(cache_folder().parent / "bounds")}
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=ROOT, env=os.environ | apart)
     assert done.returncode == 0, done.stdout.splitlines()[-1:] + done.stderr.splitlines()[-1:]
     return done.stdout.splitlines()

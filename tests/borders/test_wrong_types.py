@@ -23,11 +23,12 @@ JUNK = (
 
 # Calls that are right: the function and its arguments, each of which is then replaced.
 CALLS = {
-    ravi.mdp: {"source": "riverswim/3", "discount": None},
+    ravi.mdp: {"source": "riverswim/3", "discount": None, "criterion": None},
     ravi.learner: {"text": "uniform", "mdp": MDP, "steps": 10},
     ravi.ensemble: {"simulators": [MDP, MDP], "weights": [0.5, 0.5]},
     ravi.solve: {"mdp": MDP, "method": "value_iteration", "tol": 1e-6},
     ravi.evaluate: {"mdp": MDP, "policy": HALF, "tol": 1e-6},
+    ravi.hardness: {"mdp": MDP},
     ravi.occupancy: {"mdp": MDP, "policy": HALF, "tol": 1e-6},
     ravi.return_of: {"mdp": MDP, "policy": HALF, "tol": 1e-6},
     ravi.md_mpi: {
@@ -109,13 +110,13 @@ STATISTICS = {
     statistics.band: {"curves": [[1.0], [2.0]], "statistic": "median"} | DRAWN,
     statistics.compare: {"scores": SCORES, "first": "a", "second": "b", "mdp": "m", "statistic": "mean"} | DRAWN,
     statistics.best: {"scores": SCORES, "mdp": "m", "statistic": "mean"} | DRAWN,
-    statistics.profiles: {"scores": SCORES, "thresholds": [1.0], "normalise_by": "a", "level": 0.95},
+    statistics.profiles: {"scores": SCORES, "thresholds": [1.0], "level": 0.95},
     statistics.improvement: {"scores": SCORES, "first": "a", "second": "b", "mdps": ["m"]} | DRAWN,
     statistics.improvements: {"scores": SCORES, "learners": ["a", "b"]} | DRAWN,
     statistics.growth: {"times": [1, 2, 4], "curves": [[1.0, 2.0, 3.0]] * 2, "share": 1.0} | DRAWN,
     statistics.scaling: {"sizes": [1, 2], "values": [[1.0, 2.0], [2.0, 3.0]], "paired": False} | DRAWN,
     statistics.seeds_needed: {
-        "scores": SCORES, "first": "a", "second": "b", "mdp": "m", "width": 0.5, "level": 0.95, "assurance": 0.8,
+        "scores": SCORES, "first": "a", "second": "b", "mdp": "m", "width": 0.5, "level": 0.95,
     },
 }  # fmt: skip
 

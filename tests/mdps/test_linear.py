@@ -122,7 +122,7 @@ def test_names_ids_and_seeds():
         (lambda: linear(actions=0), "actions"),
         (lambda: linear(dimension=0), "dimension"),
         (lambda: linear(seed=-1), "seed"),
-        (lambda: linear(discount=1), "discount"),
+        (lambda: linear(discount=1.5), "discount"),
         (lambda: aggregated(3, 2, 4), "groups"),
         (lambda: hypercube_linear(1), "dimension"),
         (lambda: hypercube_linear(margin=0.5), "margin"),

@@ -15,7 +15,7 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.runtime.walk import room
-from ravi.theory import constants, generic, linear, mixture, sampled
+from ravi.theory import constants, generic, mixture, sampled
 from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
 from ravi.verify import OWN as BY_NAME
@@ -168,7 +168,9 @@ def test_the_bounds_are_those_of_the_theory():
     assert found["L5"].bound == pytest.approx(beta * N, rel=1e-12)
     assert found["L6"].bound == pytest.approx(generic.corrected(H, 2, T, beta * N).total, rel=1e-12)
     least = H / 2 * sqrt(d * log(1 + T / d) + 2 * log(T) + 2 * 3 * log(2)) + H * sqrt(6)  # P has rows of mass 1
-    assert linear.radius(H, 3, d, T, feature_bound=1.0, weight_bound=H * sqrt(6)) == pytest.approx(least, rel=1e-12)
+    assert constants.beta_linear(H, 3, d, T, feature_bound=1.0, weight_bound=H * sqrt(6)) == pytest.approx(
+        least, rel=1e-12
+    )
     assert beta > least
 
     (learner, mdp), found = SOUND[7], report(*SOUND[7])

@@ -304,8 +304,8 @@ class Kept(caching._Cache):  # type: ignore[misc]
 
 
 def _environments(parts: Any) -> Iterator[Any]:
-    """The environments of a function that is kept and of those that it calls. Numba reads one of a name that it has
-    met as it is, but that of a function which only compiled ones had called has no constants of Python's wrapper yet."""
+    """The environments of a function that is kept and of those that it calls. Numba takes one of a name that it has met
+    as it is, and that of a function which only compiled ones had called has none of the wrapper's constants yet."""
     yield from (parts[2], *parts[-1])
 
 

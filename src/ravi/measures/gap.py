@@ -43,8 +43,7 @@ from ravi._jit.teams import Room, alone, each, first, made, sync, team, team_max
 from ravi.core import MDP, Array
 from ravi.planning.bellman import predecessors
 from ravi.planning.certificates import EPS, Tables, tables
-from ravi.planning.chains import values_of_small
-from ravi.planning.evaluation import relative_values
+from ravi.planning.chains import relative_values, values_of_small
 from ravi.runtime.ranges import Number, PolicyOrNan, Positive
 from ravi.runtime.walk import normalise_row
 

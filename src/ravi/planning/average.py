@@ -30,9 +30,9 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, Floats, Ints, an_mdp
+from ravi.planning.bellman import deterministic
 from ravi.planning.certificates import EPS, Tables, centre, tables
 from ravi.planning.methods import last_sweep
-from ravi.planning.solver import deterministic
 from ravi.planning.sweeps import bellman_sweep
 from ravi.validation import policy_table
 

@@ -165,3 +165,10 @@ def _sort(successors, start, entries):  # type: ignore[no-untyped-def]
 def _part(entries, B, pair, slot):  # type: ignore[no-untyped-def]
     for k in range(entries.shape[0]):
         pair[k], slot[k] = entries[k] // B, entries[k] % B
+
+
+def deterministic(actions: Array, A: int) -> Array:
+    """The policy (X, A) that plays these actions (X,)."""
+    policy = np.zeros((len(actions), A))
+    policy[np.arange(len(actions)), actions] = 1.0
+    return policy

@@ -14,7 +14,7 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each, first, sync
 from ravi.core import Array
-from ravi.planning.certificates import centre
+from ravi.planning.certificates import centre, sweep_limit
 from ravi.planning.sweeps import chain_sweep
 
 ELIMINATED = 150  # states; at 150, it is three times faster than sweeps on a grid, three times slower where chains mix
@@ -325,3 +325,15 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     for i in range(x.shape[0]):
         total += x[i] * y[i]
     return total
+
+
+@compiled
+def relative_values(tables, policy, W, goal):  # type: ignore[no-untyped-def]
+    """V^pi up to a constant, centred, and the number of sweeps; swept from W until span(T_pi W - W) <= goal."""
+    gamma, sweeps = tables.discount, 0
+    if policy.shape[0] <= ELIMINATED:
+        W = eliminated_values(tables, policy)
+    else:
+        W, sweeps = approach(policy_chain(tables, policy), gamma, W, goal, sweep_limit(gamma, tables.grain))
+    centre(W)
+    return W, sweeps

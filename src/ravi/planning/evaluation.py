@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi.core import MDP, Array, Floats, Problem, an_mdp
+from ravi.planning.average import evaluate_average
 from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
     EPS,
@@ -33,10 +34,9 @@ from ravi.planning.certificates import (
     mean,
     miss,
     span_goal,
-    sweep_limit,
     tables,
 )
-from ravi.planning.chains import ELIMINATED, approach, eliminated_values, policy_chain
+from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain, relative_values
 from ravi.planning.sweeps import policy_sweep
 from ravi.runtime.walk import normalised
 from ravi.validation import policy_table
@@ -101,8 +101,6 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     <Evaluation: return 0.00..., V and Q ± ...>
     """
     if an_mdp(mdp).criterion == "average":
-        from ravi.planning.average import evaluate_average
-
         return evaluate_average(mdp, policy)  # type: ignore[return-value]  # what the criterion has
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
@@ -179,18 +177,6 @@ def _evaluate(tables, batch, initial, tol, start):  # type: ignore[no-untyped-de
         returns[i] = (1.0 - gamma) * mean(initial, V[i])
         error[i] = half_width(low, high, size, gamma, grain)
     return V, Q, returns, error
-
-
-@compiled
-def relative_values(tables, policy, W, goal):  # type: ignore[no-untyped-def]
-    """V^pi up to a constant, centred, and the number of sweeps; swept from W until span(T_pi W - W) <= goal."""
-    gamma, sweeps = tables.discount, 0
-    if policy.shape[0] <= ELIMINATED:
-        W = eliminated_values(tables, policy)
-    else:
-        W, sweeps = approach(policy_chain(tables, policy), gamma, W, goal, sweep_limit(gamma, tables.grain))
-    centre(W)
-    return W, sweeps
 
 
 MOST = 200_000  # stages of a plan

@@ -36,8 +36,7 @@ from ravi._jit.functions import bound, compiled
 from ravi.core import MDP, Array
 from ravi.planning.bands import start_of
 from ravi.planning.certificates import Tables, centre, span_goal, sweep_limit, tables
-from ravi.planning.chains import Chain, approach
-from ravi.planning.evaluation import relative_values
+from ravi.planning.chains import Chain, approach, relative_values
 from ravi.planning.sweeps import Sweep, bellman_sweep, iterate, no_sweeps
 
 SHRINK = 0.05  # 0.01 to 0.2 take at most an eighth longer, on random MDPs and on grids

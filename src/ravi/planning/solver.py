@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ravi import validation
-from ravi.core import MDP, Array, Floats, an_mdp
+from ravi.core import MDP, Floats, an_mdp
+from ravi.planning.average import solve_average
+from ravi.planning.bellman import deterministic
 from ravi.planning.certificates import EPS, half_width, mean, tables
 from ravi.planning.methods import BY_NAME, last_sweep
 from ravi.runtime.gpu import DEVICES
@@ -135,8 +135,6 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     validation.one_of(method, METHODS, "method")
     validation.one_of(device, DEVICES, "device")
     if mdp.criterion == "average":
-        from ravi.planning.average import solve_average
-
         if (method, device) != (METHODS[0], "cpu"):
             raise validation.InputError(f"{mdp.name} is of the average reward, which has one method, on the CPU")
         return solve_average(mdp, tol)  # type: ignore[return-value]  # what the criterion has
@@ -158,10 +156,3 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         policy_error=2 * (1 - gamma) * error, sweeps=sweep.sweeps, method=method, name=mdp.name, tol=tol,
         rounding=half_width(0.0, 0.0, size, gamma, arrays.grain),
     )  # fmt: skip
-
-
-def deterministic(actions: Array, A: int) -> Array:
-    """The policy (X, A) that plays these actions (X,)."""
-    policy = np.zeros((len(actions), A))
-    policy[np.arange(len(actions)), actions] = 1.0
-    return policy

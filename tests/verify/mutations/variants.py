@@ -101,9 +101,13 @@ def undiscounted(patch, setting):
     return setting.build()
 
 
+def at_half_the_span(bonus):
+    return lambda D, phi: np.minimum(bonus(D, phi), (phi.high - phi.low) / 2)
+
+
 @mutation("the bonus is cut at half the span", "V2d")
 def cut_too_far(patch, setting):
-    patch.setattr(ravi_ucb_plus, "within_span", lambda bonus: bonuses.within_span(bonus, 0.5))
+    patch.setattr(ravi_ucb_plus, "within_span", at_half_the_span)
     return setting.build()
 
 

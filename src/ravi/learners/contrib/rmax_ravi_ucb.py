@@ -98,6 +98,7 @@ def rmax_ravi_ucb(
     top = (1 + 2 * omega) * H  # values end here
     E = 1 + d / log(2) * log(1 + T / (lam * d))  # phases, at most
     beta = top * d * sqrt(log(2 * d * T / delta)) * scale
+    validation.nonnegative(beta * top * max(1.0, lam**-0.5), "the bonus of scale, threshold and regularization")
     eta = sqrt(2 * E * log(max(A, 2)) / T) / top * validation.positive(step_scale, "step_scale")
     steepness = max(1.0, log(T))
 

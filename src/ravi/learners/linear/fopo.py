@@ -44,7 +44,7 @@ from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.learners.linear.largest_gain import COMPARED, TIE, largest_gain
 from ravi.learners.options import Regression, takes
-from ravi.planning.solver import deterministic
+from ravi.planning.bellman import deterministic
 from ravi.runtime.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.runtime.walk import keep
 from ravi.schedules import whenever

@@ -131,8 +131,8 @@ def olsvi_fh(
 
 
 def block_length(span: float, d: int, T: int) -> int:
-    """The paper's number of steps in a block, rounded up."""
-    return ceil(max(sqrt(span) * T**0.25 / d**0.75, (span * T / d**2) ** (1 / 3)))
+    """The paper's number of steps in a block, rounded up; of a span that is too large for a number, any large one."""
+    return ceil(min(max(sqrt(span) * T**0.25 / d**0.75, (span * T / d**2) ** (1 / 3)), validation.MOST))
 
 
 @takes()
