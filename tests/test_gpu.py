@@ -44,6 +44,11 @@ def test_a_run_there_is_the_run_here(text, pretended):
     assert equal(here, there)
 
 
+def test_a_run_without_resets_is_the_run_here(pretended):
+    here, there = (ravi.run("ucrl2", "riverswim/4,criterion=average", 300, 3, device=on) for on in ("cpu", "gpu"))
+    assert equal(here, there)
+
+
 @pytest.mark.parametrize("text", MIXTURES)
 def test_seeds_that_plan_together_do_so_on_arrays_of_the_gpu(text, monkeypatch):
     """It is never asked what they hold, and no array of the host is beside one of them."""

@@ -36,6 +36,7 @@ WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; o
 REGISTERS = 64  # of a thread, at most: the fewer registers, the more threads fit on the GPU
 STRETCH = 16  # steps of a seed after which its thread may wait for others
 CALL = 0.5  # seconds of a call, about
+SELDOM = 0.01  # ends of epochs a step, where there are no resets
 AT_WORK = 2**17  # threads that a GPU has room for with REGISTERS each, about
 
 
@@ -144,7 +145,7 @@ class OnGpu:
             length = padding(task.H)  # an epoch comes as a whole: one is longer with probability below e^-50
         elif threads < WIDE:
             length = STRETCH
-        self.mark, self.restart = int(batch.walkers.time.min()), task.world.restart
+        self.mark, self.ends = int(batch.walkers.time.min()), max(task.world.restart, SELDOM)
         self.memory = Memory(self.cupy, self.cuda)
         recorders = [one for one in compiled_driver.on_gpu(task.measures) if one is not None]
         self.here = compiled_driver.arguments(
@@ -178,7 +179,7 @@ class OnGpu:
 
     def run(self, epochs: int) -> None:
         """Go on for `epochs` epochs: of each seed where rows of epochs are kept, else on average: no seed lags."""
-        self.mark += ceil(epochs / self.restart)
+        self.mark += ceil(epochs / self.ends)
         last = self.task.last
         self.launch(*(epochs, last) if self.rows else (compiled_driver.MOST, min(self.mark, last)))
 
