@@ -20,7 +20,7 @@ from ravi.measures.gap import chased, follow, track
 from ravi.measures.hindsight import hindsight
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
-from ravi.runtime.walk import draw, normalised, room
+from ravi.runtime.walk import draw, empty_path, normalised
 from ravi.schedules import at_reset
 from tests.helpers import dense, spy
 
@@ -243,7 +243,7 @@ def test_where_rewards_change_what_is_earned_is_that_of_the_policy_played():
     world, rows = changing(mdp, [mdp.rewards, mdp.rewards[:, ::-1]]), np.full((1, 20, 3), 1 / 3, np.float32)
     measure = hindsight(world, 10, 5)
     state = SimpleNamespace(policy=rows, CB=np.zeros((1, 20, 3)), V=np.zeros((1, 20)), PV=np.zeros((1, 20, 3)))
-    path = room(1, 10)
+    path = empty_path(1, 10)
     path.length[0] = 10
     m = measure.record(measure.init(np.zeros(1, np.uint64)), state, path, True)
     for j, table in enumerate(world.tables):

@@ -76,11 +76,11 @@ def test_counts_of_a_blind_learner_are_of_moves_to_where_resets_led():
 
 def test_a_run_by_visits_does_not_depend_on_the_length_of_its_paths(monkeypatch):
     from ravi.runtime import python as python_driver
-    from ravi.runtime.walk import room
+    from ravi.runtime.walk import empty_path
 
     whole, short = [], []
     run(counting(doubling()), WORLD, T, 3, measures=[spy(whole)])
-    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "empty_path", lambda n, length: empty_path(n, 3))
     run(counting(doubling()), WORLD, T, 3, measures=[spy(short)])
     assert len(whole) == len(short)
     for (state, _), (other, _) in zip(whole, short, strict=True):

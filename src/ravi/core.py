@@ -482,7 +482,7 @@ class Seedwise(NamedTuple):
         State -> t of the next step (n,), where `plan` asks for it.
     keyed
         Whether `own` needs the keys of the seeds, which the State does not keep.
-    together
+    joint
         Whether all seeds plan and learn at once, by the learner's own plan and add, on arrays of the device.
     derived
         plan, add, until and walk that were derived from it.
@@ -509,7 +509,7 @@ class Seedwise(NamedTuple):
     left: Callable[[Any], Any] | None = None
     time: Callable[[Any], Any] | None = None
     keyed: bool = False
-    together: bool = False
+    joint: bool = False
     derived: tuple[Any, ...] = ()
 
     def of(self, state: Any, teams: int, keys: Any) -> tuple[Any, ...]:

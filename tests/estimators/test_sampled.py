@@ -10,7 +10,7 @@ from ravi import ids
 from ravi.estimators.ridge import ridge
 from ravi.estimators.sampled import _weights, deviation, draw, sampled
 from ravi.planning.bellman import expect
-from ravi.runtime.walk import room
+from ravi.runtime.walk import empty_path
 from ravi.testing import spy
 
 WIDE = "ensemble/3,20,2,8,discount=0.8"  # d = 3 simulators with 8 successors each: supports of up to 20
@@ -131,7 +131,7 @@ def test_each_part_of_the_correction_is_needed_and_both_are_enough(played, centr
     assert (made.errors[:, 1] > 0).all()
     estimator = sampled(made, lam)
     V = mdp.horizon * np.array([[0.3, 1.0, 0.0, 1.0, 0.2, 0.9]])
-    D, path = estimator.init(1), room(1, plays)
+    D, path = estimator.init(1), empty_path(1, plays)
     path.action[:], path.length[:] = played, plays
     path.state[:] = np.arange(plays) % mdp.states
     estimator.add(D, V, path)

@@ -11,7 +11,7 @@ from ravi.core import MDP, Array, Learner, Until
 from ravi.planning.evaluation import evaluate, staged_values
 from ravi.runtime import python as python_driver
 from ravi.runtime.api import resume, run
-from ravi.runtime.walk import room
+from ravi.runtime.walk import empty_path
 from ravi.schedules import at_reset
 from tests.helpers import assert_same_bits, bits, dense
 
@@ -157,7 +157,7 @@ def test_a_staged_run_is_the_same_in_stretches_alone_padded_and_resumed(monkeypa
     learner, options = staged(at_reset()), {"record": ["stream", "trajectory"], "pad": True}
     whole = run(learner, WORLD, T, 4, **options)
     again = resume(run(learner, WORLD, T, 4, **options, pause=150), learner, WORLD)
-    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "empty_path", lambda n, length: empty_path(n, 3))
     short = run(learner, WORLD, T, 4, **options)
     for row in range(4):
         alone = run(learner, WORLD, T, [row], **options)

@@ -20,7 +20,7 @@ from ravi._jit.cuda import compiling, cuda_words
 from ravi._jit.functions import instance
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import gpu as device
-from ravi.runtime.walk import room, world_of
+from ravi.runtime.walk import empty_path, world_of
 from ravi.runtime.world import Tabular
 
 HOPPER = (9, 0)
@@ -57,7 +57,7 @@ def loops(learner, n=2):
     holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]
     for module in holders:
         module.over_seeds = noted
-    learner.add(learner.plan(learner.init(np.arange(n, dtype=np.uint64))), room(n, 8))
+    learner.add(learner.plan(learner.init(np.arange(n, dtype=np.uint64))), empty_path(n, 8))
     for module in holders:
         module.over_seeds = plain
     return called
@@ -77,7 +77,7 @@ def ptx(text, measured, threads=32):
     """The kernel of a learner for such teams; with all measures, or with none."""
     mdp = ids.mdp("ensemble/3,6,2,2" if "mixture" in text else "riverswim/40")
     learner = ids.learner(text, mdp, 100)
-    if learner.seedwise.together:
+    if learner.seedwise.joint:
         return together_ptx(learner)
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures

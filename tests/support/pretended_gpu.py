@@ -123,7 +123,7 @@ def pretend(patch, apart=False):
     def recorded(flight):
         return SimpleNamespace(launch=lambda stream: flight._epoch())
 
-    patch.setattr(device.Together, "_recorded", recorded)
+    patch.setattr(device.Joint, "_recorded", recorded)
     patch.setattr(device, "target", lambda: device.Target(cupy, cuda))
     patch.setattr(device, "kernel", kernel)
     patch.setattr(device, "_loop_kernel", loop_kernel)

@@ -32,7 +32,7 @@ from ravi.learners.ravi_ucb import inner_counts
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
 from ravi.runtime.tree import Log
-from ravi.runtime.walk import room, world_of
+from ravi.runtime.walk import empty_path, world_of
 from ravi.runtime.world import Tabular
 from ravi.testing import spy
 
@@ -201,7 +201,7 @@ REGRESSIONS = {ridge: ridge.ridge, variance_weighted: weighted}
 def regress(module, size, seed=0):
     """What a regression holds after some steps: added by one thread, or by warps of two."""
     mdp, n, rng = ids.mdp("ensemble/5,7,2,2,discount=0.7"), 2, np.random.default_rng(4)
-    estimator, path = REGRESSIONS[module](mdp.problem), room(n, 37)
+    estimator, path = REGRESSIONS[module](mdp.problem), empty_path(n, 37)
     for array, most in ((path.state, 7), (path.action, 2), (path.successor, 7)):
         array[...] = rng.integers(0, most, array.shape)
     path.length[...] = 37, 6

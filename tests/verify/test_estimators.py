@@ -14,7 +14,7 @@ from ravi.estimators.sampled import draw
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
-from ravi.runtime.walk import room
+from ravi.runtime.walk import empty_path
 from ravi.theory import constants, generic, mixture, sampled
 from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
@@ -141,7 +141,7 @@ def test_sums_of_a_run_are_found_again_in_plain_loops():
 
 
 def _add(learner, state, x, a, y):
-    path = room(1, 1)
+    path = empty_path(1, 1)
     path.state[:], path.action[:], path.successor[:], path.length[:] = x, a, y, 1
     learner.parts.estimator.add(state.data, state.V, path)
 

@@ -111,7 +111,7 @@ class Box(NamedTuple):
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
 
-    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         curves_fit(self, learner, steps, options, n)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:

@@ -126,7 +126,7 @@ class LargeWorld(NamedTuple):
         no_streams(options, "in a large world what is earned and two policies are")
         return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
 
-    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         curves_fit(self, learner, steps, options, n)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:

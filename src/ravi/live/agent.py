@@ -42,7 +42,7 @@ from ravi.live.rewards import MODES, Outside, Range, Rewards
 from ravi.live.table import Table, Widened, blank, grown, laid
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
 from ravi.runtime.ranges import PLAYABLE
-from ravi.runtime.walk import TYPES, Walking, check_policies, keep, room
+from ravi.runtime.walk import TYPES, Walking, check_policies, empty_path, keep
 from ravi.schedules import STRETCH, after_a_stretch
 from ravi.validation import InputError, StreamError
 
@@ -222,7 +222,7 @@ class Agent:
         self._walkers = Walkers(np.zeros(1, np.int32), np.zeros(1, np.int64), keys)
         self._over = np.ones(1, np.uint8)
         self._opened(Until(True), 0)
-        self._path, self._parts = room(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
+        self._path, self._parts = empty_path(1, BUFFER), np.zeros((1, BUFFER))  # steps to add, and what they earned
         self._columns = tuple(column[0].data for column in (*self._path[:5], self._parts))
         self._waiting = 0  # how many they are
         self._after = 0  # the state after them

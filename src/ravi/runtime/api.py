@@ -415,7 +415,7 @@ def _run_groups(groups: Sequence[Group], world: World, own: Sequence[Measure], c
     stop, ready = controls.stop, list[tuple[Group, Scores]]()
     for group in groups:
         learner = group.learners[0]
-        world.room(learner, group.T, group.options, len(group.learners) * group.n)
+        world.check_memory(learner, group.T, group.options, len(group.learners) * group.n)
         can_run(controls.device, learner, own)
         with sparing():
             scores = world.scores(learner, group.T, group.options)

@@ -23,7 +23,7 @@ from ravi._jit.functions import compiled, effort, instance
 from ravi._jit.teams import NEVER, Room, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
 from ravi.runtime.python import Batch, Task, path_length
-from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, room, steps_with
+from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
 from ravi.runtime.walk import learn as nothing
 
 AHEAD = 32  # steps whose numbers are drawn together, where a team is several threads
@@ -89,7 +89,7 @@ def why_not(learner: Learner, measures: Sequence[Measure], recorders: Sequence[R
     """Why such a run is not compiled; None where it is. recorders: of the measures, on a device."""
     if learner.seedwise is None:
         return f"{learner.name} does not run there"
-    if not learner.seedwise.together and learner.compiled is None:
+    if not learner.seedwise.joint and learner.compiled is None:
         return f"{learner.name} has another plan, add, until or walk than it was built with, and so does not run there"
     strange = [measure.name for measure, recorder in zip(measures, recorders, strict=True) if recorder is None]
     return f"the measure {strange[0]} does not run there" if strange else None
@@ -159,11 +159,11 @@ def arguments(
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
     kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
-    written = 2 if pad or seedwise.together else max((recorder.reads for recorder in recorders), default=0)
+    written = 2 if pad or seedwise.joint else max((recorder.reads for recorder in recorders), default=0)
     return Arguments(
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None],
-        tuple(batch.walkers), tuple(room(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, NO_AGES,
-        Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
+        tuple(batch.walkers), tuple(empty_path(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64),
+        NO_VISITS, NO_AGES, Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
         (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip
 

@@ -139,9 +139,9 @@ class OnGpu:
         self.shape = -(-n * threads // BLOCK), (threads, BLOCK // threads)
         teams_there = self.shape[0] * self.shape[1][1]
         assert learner.seedwise is not None
-        self.together = learner.seedwise.together
+        self.joint = learner.seedwise.joint
         length = path_length(n, task.H, learner.seedwise.reset)
-        if self.together:
+        if self.joint:
             length = padding(task.H)  # an epoch comes as a whole: one is longer with probability below e^-50
         elif threads < WIDE:
             length = STRETCH
@@ -185,7 +185,7 @@ class OnGpu:
 
     def launch(self, epochs: int, mark: int) -> None:
         stream = self.cuda.external_stream(self.cupy.cuda.get_current_stream().ptr)
-        with compiling(self.shape[1][0], rolled=not self.together):
+        with compiling(self.shape[1][0], rolled=not self.joint):
             self.kernel[self.shape[0], self.shape[1], stream](epochs, mark, *self.there)
 
     def look(self, epochs: int) -> None:
@@ -208,7 +208,7 @@ class OnGpu:
         compiled_driver.check_played(self.task, self.batch)
 
 
-class Together(OnGpu):
+class Joint(OnGpu):
     """A run in which all seeds plan and learn at once, by functions of arrays. The first epochs are made call by call.
     Then an epoch is recorded as a CUDA graph, which is launched repeatedly without the overhead of the calls."""
 
@@ -273,7 +273,7 @@ class Together(OnGpu):
 def run(task: Task, batch: Batch) -> None:
     """Take the seeds of a batch through their epochs; in place."""
     assert task.learner.seedwise is not None
-    target = Together(task, batch) if task.learner.seedwise.together else OnGpu(task, batch)
+    target = Joint(task, batch) if task.learner.seedwise.joint else OnGpu(task, batch)
     compiled_driver.advance([target], target.run, task, [batch], compiled_driver.MOST, CALL)
 
 

@@ -16,7 +16,7 @@ from ravi._jit.functions import effort
 from ravi._jit.teams import NEVER
 from ravi.core import Array, Learner, Measure, Until
 from ravi.runtime import tree
-from ravi.runtime.walk import World, check_policies, room, walk
+from ravi.runtime.walk import World, check_policies, empty_path, walk
 
 OFTEN = 0.1  # seconds between two times that progress is told
 BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
@@ -78,7 +78,7 @@ def run(task: Task, batch: Batch) -> Batch:
         if wanted is not asked:
             asked, deadline = wanted, last if wanted.deadline is None else np.minimum(last, wanted.deadline)
             until = Until(wanted.reset, deadline, wanted.visits)
-        path = path or room(n, min(T, BRIEF if effort.allowance > 0 else path_length(n, H, until.reset)))
+        path = path or empty_path(n, min(T, BRIEF if effort.allowance > 0 else path_length(n, H, until.reset)))
         over[:] = finished
         opening, left = True, n
         while left:  # repeat

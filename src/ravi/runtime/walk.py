@@ -53,7 +53,7 @@ def start(world: World, keys: Array) -> Walkers:
     return Walkers(states, np.zeros(len(keys), np.int64), np.asarray(keys, np.uint64))
 
 
-def room(n: int, length: int) -> Path:
+def empty_path(n: int, length: int) -> Path:
     """An empty path with room for `length` steps of each seed."""
     state, action, successor, slot = (np.zeros((n, length), np.int32) for _ in range(4))
     reset = np.zeros((n, length), np.bool_)
@@ -115,7 +115,7 @@ def _walk(  # type: ignore[no-untyped-def]
     successors, cumulative, initial, restart = world
     state, time, key = walkers
     xs, actions, ys, slots, resets, lengths, firsts, after = path
-    room, k = xs.shape[1], team()
+    longest, k = xs.shape[1], team()
     counted, staged, last = visits.shape[0] > 0, ages.shape[0] > 0, policy.shape[1] - 1
     unfinished, ended = 0, 0
     for seed in range(low, high):
@@ -131,7 +131,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 sync()
             if first():
                 length, age, stage, done, drawn = lengths[i], 0, 0, False, 0
-                until = room if alone() else min(room, length + ahead.shape[1])
+                until = longest if alone() else min(longest, length + ahead.shape[1])
                 if staged:
                     age = ages[i]
                     stage = min(age, last)
@@ -172,7 +172,7 @@ def _walk(  # type: ignore[no-untyped-def]
                 if staged:
                     ages[i] = age
             sync()
-            going = over[i] == 0 and lengths[i] < room
+            going = over[i] == 0 and lengths[i] < longest
         unfinished += over[i] == 0
         ended += lengths[i] > 0 and time[i] >= T
     return unfinished, ended
@@ -243,7 +243,7 @@ def _no_plan(own, i, t):  # type: ignore[no-untyped-def]
     return NEVER
 
 
-TOGETHER = Seedwise(_no_plan, learn, lambda state, teams: (), together=True)
+JOINT = Seedwise(_no_plan, learn, lambda state, teams: (), joint=True)
 
 
 # Policies as they are played.

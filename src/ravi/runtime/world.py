@@ -71,7 +71,7 @@ class World(Protocol):
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         """The scores of such runs."""
 
-    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         """An error where n seeds are too large for what every run keeps."""
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
@@ -156,7 +156,7 @@ class Tabular(NamedTuple):
         """Nothing in a run that is not measured."""
         return self.scored(self.mdp, learner, steps, options) if options["measured"] else Scores(None, None, [])
 
-    def room(self, learner: Learner, steps: int, options: Options, n: int) -> None:
+    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         """An error if n seeds need more memory for policies, curves and streams than there is."""
         what, lower = self._asked(learner, n)
         points = min(options["points"], steps)

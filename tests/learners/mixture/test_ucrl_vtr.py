@@ -18,7 +18,7 @@ from ravi.planning.solver import solve
 from ravi.runtime import python as python_driver
 from ravi.runtime.api import run
 from ravi.runtime.tree import leaves
-from ravi.runtime.walk import room
+from ravi.runtime.walk import empty_path
 from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, dense, spy
 from tests.literal import staged
@@ -163,7 +163,7 @@ def test_the_ellipsoid_covers_theta_as_often_as_promised():
 def test_ages_go_on_along_a_path_and_start_anew_after_a_reset():
     mdp, S, began = riverswim_mixture(4, 0.8), 3, 1
     rng = np.random.default_rng(2)
-    V, path, data = rng.uniform(0, 5, (1, S + 1, 4)), room(1, 8), gram(1, 3, 1.0, 4, moves=False)
+    V, path, data = rng.uniform(0, 5, (1, S + 1, 4)), empty_path(1, 8), gram(1, 3, 1.0, 4, moves=False)
     path.state[:], path.action[:], path.successor[:] = (rng.integers(0, k, (1, 8)) for k in (4, 2, 4))
     path.reset[0, [4, 5]] = True
     path.length[:] = 8
@@ -234,7 +234,7 @@ def goes_in_stretches(make, world, options, monkeypatch, T=400):
     assert all((state.V[:, -1] == 0).all() for state, _ in seen)
     if options:
         assert (seen[0][0].policy[0] != seen[-1][0].policy[0]).any()
-    monkeypatch.setattr(python_driver, "room", lambda n, length: room(n, 3))
+    monkeypatch.setattr(python_driver, "room", lambda n, length: empty_path(n, 3))
     short = run(learner, world, T, **asked)
     for row in range(4):
         assert_same_bits(bits(whole, row), bits(short, row))

@@ -16,7 +16,7 @@ from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
 from ravi.random import uniform
 from ravi.runtime.api import run
-from ravi.runtime.walk import room
+from ravi.runtime.walk import empty_path
 from ravi.theory import tabular
 from ravi.theory import unknown_rewards as theory
 from ravi.validation import InputError
@@ -146,7 +146,7 @@ def test_a_live_agent_has_the_same_table():
     rng = np.random.default_rng(0)
     live, table = Rewards("unknown", 1.0, None, T), np.zeros((3, 2))
     live.open(table)
-    path = room(1, 200)
+    path = empty_path(1, 200)
     path.state[:], path.action[:], path.length[:] = rng.integers(0, 2, (1, 200)), rng.integers(0, 2, (1, 200)), 200
     earned = rng.random((1, 200))
     live.observe(path, earned, 1)

@@ -11,7 +11,7 @@ from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.runtime.settings import of_rows
-from ravi.runtime.walk import TOGETHER
+from ravi.runtime.walk import JOINT
 from ravi.theory import constants
 
 
@@ -72,7 +72,7 @@ def mixture_sampled(
         problem, estimator, bonus, theorem_step(o, problem, T), name="ravi-ucb/mixture-sampled", stated=stated,
         settings=own | stated._replace(on=None).record(),
     )  # fmt: skip
-    return learner._replace(seedwise=TOGETHER)
+    return learner._replace(seedwise=JOINT)
 
 
 @takes("scale", "step_scale", "eta", "delta", "regularization")

@@ -68,7 +68,7 @@ from ravi.random import PICK, uniform
 from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.runtime.settings import of_rows
-from ravi.runtime.walk import TOGETHER
+from ravi.runtime.walk import JOINT
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables
 
@@ -245,7 +245,7 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
             name="ravi-ucb+/mixture",
             stated=TheoryConstants("mixture", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
         )  # fmt: skip
-        return made._replace(seedwise=TOGETHER)
+        return made._replace(seedwise=JOINT)
 
     numbers = (confidence_term(delta), o.scale) if on["radius"] else (o.scale * beta,)
     return of_rows(build, (_eta(o, problem, T, M, S if on["balance"] else 0.0), *numbers), problem, T)
@@ -267,7 +267,7 @@ def _variance_weighted(problem: Problem, T: int, o: Options, M: int) -> Learner:
         name="ravi-ucb+/mixture",
         stated=TheoryConstants("variance", None, o.scale, o.step_scale, delta, lam, on=_named(on)),
     )  # fmt: skip
-    return made._replace(seedwise=TOGETHER)
+    return made._replace(seedwise=JOINT)
 
 
 def _parts(o: Options, *names: str) -> dict[str, bool]:

@@ -46,7 +46,7 @@ from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.runtime.settings import of_rows, positive
-from ravi.runtime.walk import TOGETHER, learn
+from ravi.runtime.walk import JOINT, learn
 from ravi.schedules import at_reset
 from ravi.theory import constants
 
@@ -176,7 +176,7 @@ def on_regression(generic: Callable[..., Learner], problem: Problem, T: int, o: 
             initial_policy=o.initial_policy, name="ravi-ucb/mixture",
             stated=TheoryConstants("mixture", beta, o.scale, o.step_scale, o.delta, lam, B),
         )  # fmt: skip
-        return made._replace(seedwise=TOGETHER)
+        return made._replace(seedwise=JOINT)
 
     beta = o.beta
     if beta is None:  # Lemma 5.4
