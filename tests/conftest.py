@@ -1,4 +1,4 @@
-"""In which order do tests run, and which of them are quick? By `durations.txt`, which `make durations` measures.
+"""The order of tests, and which are quick: by `durations.txt`, which `make durations` measures.
 
 First the contract's, in two parts that share little code: they compile every learner, each core its own, and all
 later ones load that; beside them those of kernels, which compile for a GPU. Then file by file, the longest first, so

@@ -1,4 +1,4 @@
-"""Is an MDP what it claims to be, and does a learner see no more of it than it may?"""
+"""An MDP is what it claims to be, and a learner sees no more of it than it may."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What do type checkers see? Arrays of numbers, where a user reads them: never Any."""
+"""Type checkers see arrays of numbers where a user reads them: never Any."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which learner? The figures of docs/guides/choose.md come out again, and `ravi advise` says what fits."""
+"""The figures of docs/guides/choose.md come out again, and `ravi advise` says what fits."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Is a policy what its file says, and is it worth what `evaluate` says?"""
+"""A policy is what its file says, and is worth what `evaluate` says."""
 
 import io
 import json

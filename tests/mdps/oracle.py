@@ -1,4 +1,4 @@
-"""What is the truth about a small MDP? Dense arrays and direct solves, with nothing of the library's planning."""
+"""The truth about a small MDP, by dense arrays and direct solves, with nothing of the library's planning."""
 
 from typing import NamedTuple
 

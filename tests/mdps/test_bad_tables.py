@@ -1,4 +1,4 @@
-"""Is wrong input refused, by an error that names the entry in the user's own array?"""
+"""Wrong input is refused by an error that names the entry in the user's own array."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Can every builder be called by an id, and does it refuse what it cannot build?"""
+"""Every builder can be called by an id, and refuses what it cannot build."""
 
 import inspect
 import subprocess

@@ -1,4 +1,4 @@
-"""Do the constructions have the closed forms that they are chosen for?"""
+"""The constructions have the closed forms that they are chosen for."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Is a mixture of simulators the same, however they are written; and does every mistake get its name?"""
+"""A mixture of simulators is the same, however they are written, and every mistake gets its name."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""Is a Garnet what its definition says, and the same for ever?"""
+"""A Garnet is what its definition says, and the same for ever."""
 
 import hashlib
 import sys

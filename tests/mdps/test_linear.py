@@ -1,4 +1,4 @@
-"""Are linear MDPs linear, with features of norm one at most, and the same for ever?"""
+"""Linear MDPs are linear, with features of norm one at most, and the same for ever."""
 
 import numpy as np
 import pytest

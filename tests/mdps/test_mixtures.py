@@ -1,4 +1,4 @@
-"""Do features and parameter make the kernel, and are the declared bounds bounds?"""
+"""Features and parameter make the kernel, and the declared bounds are bounds."""
 
 import doctest
 import importlib

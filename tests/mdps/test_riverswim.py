@@ -1,4 +1,4 @@
-"""Is RiverSwim the one whose values are known?"""
+"""RiverSwim is the one whose values are known."""
 
 from fractions import Fraction
 

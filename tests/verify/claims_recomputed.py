@@ -1,4 +1,4 @@
-"""What does each claim say of a run? Found again in plain loops, from the stream and from the states that were met.
+"""Each claim found again in plain loops, from the stream and from the states that were met.
 
 Of a run this takes the seeds' (x_t, a_t, y_t, reset) and (V_k, Q_{k+1}, pi_k); counts, regressions, bonuses,
 occupancies, sums and bounds are made here, by the formulas of the paper. Nothing of `ravi.verify`, `ravi.theory`,

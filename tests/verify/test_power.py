@@ -1,4 +1,4 @@
-"""How often does `verify` err? Bonuses that are too small are found, and chance alone violates nothing; and its report.
+"""The power of `verify`: bonuses that are too small are found, and chance alone violates nothing; and its report.
 
 Statistical tests here have fixed seeds; where they count how often a rule rejects, they allow for four standard
 deviations above the level that the rule promises.

@@ -1,4 +1,4 @@
-"""Which threads run a loop? A team: one thread on a CPU, several on a GPU, from one source.
+"""Teams of threads that run a loop: one thread on a CPU, several on a GPU, from one source.
 
 What happens to a seed is written once, as a compiled function of that seed which says what may be done side by side:
 

@@ -1,4 +1,4 @@
-"""What is a world to a run? What a learner is there, where seeds begin, what they are scored by. MDPs are worlds.
+"""Worlds: what a learner is there, where seeds begin, what they are scored by. MDPs are worlds.
 
 `ravi.runtime.api` runs, stops, resumes and keeps runs of whatever answers to `World`; nothing of it is about tables.
 """

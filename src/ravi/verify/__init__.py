@@ -1,4 +1,4 @@
-"""Does a run obey the paper? Every equation, lemma, theorem and corollary as a claim that is measured on it.
+"""`ravi verify`: every equation, lemma, theorem and corollary as a claim that is measured on a run.
 
     from ravi.verify import verify
     report = verify("ravi-ucb", "riverswim/4,discount=0.8", steps=5000, seeds=16)

@@ -1,4 +1,4 @@
-"""What does Section 4 claim? Optimism, the cost of small steps, and how both add up (with Lemma A.1 and Lemma C.1)."""
+"""Claims of Section 4: optimism, the cost of small steps, and how both add up (with Lemma A.1 and Lemma C.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do claims need to see of a run? Every backup, the policies before and after it, what was played, and sums.
+"""The observer of a run: every backup, the policies before and after it, what was played, and sums.
 
 An observer goes through the backups of each epoch beside the learner: RAVI-UCB's one as it stands in its state, the M
 of a variant from where its plan of the epoch before ended. It recomputes what the analysis speaks of: the true P V_i

@@ -1,4 +1,4 @@
-"""What does an audit keep? A backup and the policies about it, sums and books, and the worst of every claim.
+"""What an audit keeps: a backup and the policies about it, sums and books, and the worst of every claim.
 
 Let V_0, pi_0 be where a learner begins, and V_i, pi_i what its i-th mirror step makes; backup i leads from V_i to
 Q_{i+1}, which makes V_{i+1} and pi_{i+1}. RAVI-UCB makes one backup an epoch: there i is k.

@@ -1,4 +1,4 @@
-"""How far may a mean stray? The interval that the mean of n seeds leaves by chance with probability at most `level`.
+"""The interval that the mean of n seeds leaves by chance with probability at most `level`.
 
 Where the law of a seed's value is known, by Chernoff's bound; where the value is a martingale whose conditional
 variances are known, by Bernstein's; both hold for every number of seeds. Elsewhere by Student's t, which is exact only

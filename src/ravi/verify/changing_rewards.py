@@ -1,4 +1,4 @@
-"""What does RAVI-UCB claim where rewards change? The paper's lemmas with r_k, the table revealed after epoch k, for r.
+"""Claims where rewards change: the paper's lemmas with r_k, the table revealed after epoch k, for r.
 
 Lemma 4.3 holds against every fixed policy. It is held, after every number of epochs, against several at once: the best
 for as long as each table is in force on average, pi_0, the best of the mean table and of each table by itself; and at

@@ -1,4 +1,4 @@
-"""What do the Discussion and Appendix C claim? Planning with many steps, exact planning, traps, changing rewards.
+"""Claims of the Discussion and Appendix C: many planning steps, exact planning, traps, changing rewards.
 
 These are claims about planning, not about a run: each is put to the test on the run's MDP with an estimate that is off
 by a known amount, so that the tightest valid bonus, CB_k = gamma |(P - P_hat) V_k|, can be used.

@@ -1,4 +1,4 @@
-"""How far is a run off what Algorithms 1 to 3 say? The largest error of each seed; norms, solutions of regressions."""
+"""The distance of a run from Algorithms 1 to 3: the largest error of each seed; norms, solutions of regressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do learners that do not know T claim? Of every phase what its learner claims, of the phases their order and sum.
+"""Claims of learners that do not know T: of every phase those of its learner, of the phases their order and sum.
 
 Phase i is a run of its own, from V_0 and pi_0, with the eta of l_i plays and the beta of S_{i+1} plays at
 delta_i = 1 / l_i (`ravi.learners.ravi_ucb.doubling`). The claims of `variants` are held against each with these

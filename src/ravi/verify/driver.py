@@ -1,4 +1,4 @@
-"""How is a run held against claims? It is played with an observer beside it, and every claim is judged."""
+"""The judge: a run is played with an observer beside it, and every claim is judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the parts of a variant say of the data that were played? Estimates and bonuses, from the observer's books."""
+"""Estimates and bonuses that the parts of a variant should give, from the observer's books."""
 
 from __future__ import annotations
 

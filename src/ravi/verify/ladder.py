@@ -1,4 +1,4 @@
-"""How far is each bound from the regret? The ladder: measured, certified, bounded with measured bonuses, explicit.
+"""The ladder of bounds on the regret: measured, certified, bounded with measured bonuses, explicit.
 
 All rungs are means over seeds, on the scale of regret: sums over epochs are multiplied by H, the mean length of an
 epoch (E sum_{t <= T+} gap_t = H E sum_k gap_k).

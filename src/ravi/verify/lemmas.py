@@ -1,4 +1,4 @@
-"""What does the paper prove of every learner of its form? Each lemma once, in its order, for all who claim it.
+"""Lemmas of every learner of the paper's form, each once, in the paper's order, for all who claim it.
 
 RAVI-UCB claims them of its epochs (S, A, T and M), its variants of several backups an epoch (V, U, B), both where
 rewards change (R), others of their regressions (N, L, W): statements and ids are with their tables, what is measured is

@@ -1,4 +1,4 @@
-"""What does RAVI-UCB on a linear MDP claim? Its data, and what is proven of it where X is finite.
+"""Claims of RAVI-UCB on a linear MDP: its data, and what is proven of it where X is finite.
 
 P(x' | x, a) = <phi(x, a), m(x')>, m by least squares from the truth. `ravi.theory.linear` has the proof that bonuses
 are valid for every V at once, at the price of X log 2, and what follows where the learner's beta is so large.

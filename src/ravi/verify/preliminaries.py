@@ -1,4 +1,4 @@
-"""What do Sections 2 and 3 claim? The operators, occupancies and returns; the updates, bonuses and epochs."""
+"""Claims of Sections 2 and 3: operators, occupancies and returns; updates, bonuses and epochs."""
 
 from __future__ import annotations
 

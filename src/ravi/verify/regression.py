@@ -1,4 +1,4 @@
-"""What do Section 5.2 and Appendix A claim? Regressions, and how long they stay uncertain."""
+"""Claims of Section 5.2 and Appendix A: regressions, and how long they stay uncertain."""
 
 from __future__ import annotations
 

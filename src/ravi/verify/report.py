@@ -1,4 +1,4 @@
-"""What does verify say? A table: claim, where, kind, measured, bound, margin, verdict."""
+"""The report of `ravi verify`: claim, where, kind, measured, bound, margin, verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does RAVI-UCB with sampled features claim? Its draws, its data, what sampling costs, and its bound.
+"""Claims of RAVI-UCB with sampled features: its draws, its data, what sampling costs, and its bound.
 
 U = V, or V less its middle where it is centred. phi is of all successors, phi~ of those that were drawn, both written
 out here from psi and the numbers that the learner drew by; eps_k is the learner's own bound on ||phi - phi~|| at V_k.

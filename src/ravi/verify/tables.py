@@ -1,4 +1,4 @@
-"""What do Section 5.1 and its lemmas claim? Counts, and how long they stay uncertain."""
+"""Claims of Section 5.1 and its lemmas: counts, and how long they stay uncertain."""
 
 from __future__ import annotations
 

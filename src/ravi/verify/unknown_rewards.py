@@ -1,4 +1,4 @@
-"""What do learners that are not told their rewards claim? What a variant does, with a bonus for rewards too.
+"""Claims of learners that do not know their rewards: those of a variant, with a bonus for rewards too.
 
 With lo = max{r_hat - b, 0}, hi = min{r_hat + b, 1}, c = (lo + hi) / 2 and h = (hi - lo) / 2, the learner's backup is
 

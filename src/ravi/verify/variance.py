@@ -1,4 +1,4 @@
-"""What does RAVI-UCB+ with samples weighted by their variance claim? Its data, its confidence sets, and its bound.
+"""Claims of RAVI-UCB+ with samples weighted by their variance: its data, its confidence sets, and its bound.
 
 W = V - min V in [0, R], R = H; at step t, with f = phi_W(x_t, a_t), g = phi_{W^2}(x_t, a_t), and sigma_t of both
 regressions as they stood (`ravi.estimators.variance_weighted`), written out again here, with radii for delta / 3:

@@ -1,4 +1,4 @@
-"""What do the variants with several backups an epoch claim? The paper's lemmas for every one of them (RAVI-UCB+).
+"""Claims of variants with several backups an epoch (RAVI-UCB+): the paper's lemmas for every one of them.
 
 Backup i leads from V_i to Q_{i+1}, with i = 0 at V_0 and pi_0; a mirror step to V_{i+1} and pi_{i+1}. The claims of the
 paper about walks, laws and occupancies are held against the policies that were played, as they are for RAVI-UCB; SHARED

@@ -1,4 +1,4 @@
-"""What do claims about steps need to see? Books on every step, and on every epoch when it has ended."""
+"""Books on every step, and on every epoch when it has ended, for claims about steps."""
 
 from __future__ import annotations
 

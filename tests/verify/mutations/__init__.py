@@ -1,4 +1,4 @@
-"""Which mistakes must verify find? Each a small change of a learner, with the claims that it must violate; by learner.
+"""Mistakes that verify must find: each a small change of a learner, with the claims that it must violate; by learner.
 
 A mutation takes a monkeypatch and a setting, and gives a learner with one thing wrong. Mistakes are put where the
 learner finds its parts (the names in its module), so that the audit, which has its own, stays sound.

@@ -1,4 +1,4 @@
-"""Which mistakes could RAVI-UCB make where rewards change? Each as a small change, with the claims that must catch it.
+"""Mistakes where rewards change: each a small change, with the claims that must catch it.
 
 As in `paper.py`; the learner is broken where it finds its parts (the names in `ravi.learners.ravi_ucb.changing_rewards`
 and `ravi.learners.ravi_ucb.ravi_ucb`), or around its plan.

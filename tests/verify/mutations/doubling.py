@@ -1,4 +1,4 @@
-"""Which mistakes could a learner that does not know T make? Each as a small change, with the claims that must catch it.
+"""Mistakes of a learner that does not know T: each a small change, with the claims that must catch it.
 
 As in `paper.py`; phases are broken where the learner finds them (the names in `ravi.learners.ravi_ucb.doubling`): the
 claims find constants and phases anew, and stay sound.

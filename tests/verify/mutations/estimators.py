@@ -1,4 +1,4 @@
-"""Which mistakes could be made with sampled features, weights by variance, linear MDPs? And which claims catch each.
+"""Mistakes with sampled features, weights by variance and linear MDPs, and the claims that catch each.
 
 As in `paper.py`: a mistake is put where the learner finds its parts; observers have their own and stay sound.
 """

@@ -1,4 +1,4 @@
-"""Which mistakes could RAVI-KL for mixtures make? Each as a small change, with the claims that must catch it.
+"""Mistakes of RAVI-KL for mixtures: each a small change, with the claims that must catch it.
 
 The learner is broken where it finds its parts (the names in `ravi.learners.ravi_kl.mixture`), or around its plan.
 """

@@ -1,4 +1,4 @@
-"""Which mistakes could RAVI-UCB make? Each as a small change, with the claims that must catch it."""
+"""Mistakes of RAVI-UCB: each a small change, with the claims that must catch it."""
 
 from dataclasses import replace
 from math import log

@@ -1,4 +1,4 @@
-"""Which mistakes could a learner make that is not told its rewards? Each with the claims that must catch it.
+"""Mistakes of a learner that does not know its rewards, each with the claims that must catch it.
 
 As in `variants.py`; what plays earn is broken in `ravi.estimators.rewarded`, what is made of it where the
 learner finds it (the names in `ravi.learners.ravi_ucb.unknown_rewards`), so that the observer, who has its own, stays

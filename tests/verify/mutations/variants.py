@@ -1,4 +1,4 @@
-"""Which mistakes could RAVI-UCB+ make? Each as a small change, with the claims that must catch it.
+"""Mistakes of RAVI-UCB+: each a small change, with the claims that must catch it.
 
 As in `paper.py`; the parts of the learner are broken where it finds them (the names in
 `ravi.learners.ravi_ucb.plus`), in its estimator and bonus and in the compiled loop alike, or in one of them only.

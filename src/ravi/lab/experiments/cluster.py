@@ -1,4 +1,4 @@
-"""How are tasks done on many machines? As calls on a Ray cluster, which may grow, shrink and lose machines meanwhile.
+"""Tasks on many machines, as calls on a Ray cluster, which may grow, shrink and lose machines meanwhile.
 
 Ray is an extra (`pip install 'ravi[ray]'`), and ravi must be installed, in the same version, on every machine. A task
 is a call that takes one CPU and computes with one thread. If its machine is lost or its worker dies, Ray makes the call

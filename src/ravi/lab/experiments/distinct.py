@@ -1,4 +1,4 @@
-"""Which row of a run counts, where there are several? One of success before one of failure; then the part's name.
+"""The row of a run that counts, of several: one of success before one of failure; then by the part's name.
 
 Two rows of one run with different bits are a conflict. What is compared and ordered are names and numbers of rows: of
 the tables themselves only one copy is made.

@@ -1,4 +1,4 @@
-"""How does a driver work? It hands tasks of an agenda to a pool of workers, and keeps what comes back in a store."""
+"""The driver hands tasks of an agenda to a pool of workers, and keeps what comes back in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would a suite run, and how long would it take? Counted exactly; timed by short pilots."""
+"""The runs that a suite would make, counted exactly, and their time, estimated by short pilots."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""May this suite be run into this folder? A folder belongs to one suite, to what its ids meant, and to some versions.
+"""A folder belongs to one suite, to what its ids meant, and to some versions; another suite is refused.
 
 The suite is frozen when it is launched: later edits of its file, or of the MDPs that it names, change nothing that goes
 on by itself, and are told where the file is named again.

@@ -1,4 +1,4 @@
-"""What does a folder of results show of itself? Its runs, what is wrong with it, and the mean regret of every entry."""
+"""The overview of a folder of results: its runs, what is wrong with it, the mean regret of every entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the tasks? A pool: processes of this machine (`processes`) or a Ray cluster (`cluster`), used alike."""
+"""Pools of workers: processes of this machine (`processes`) or a Ray cluster (`cluster`), used alike."""
 
 import os
 import sys

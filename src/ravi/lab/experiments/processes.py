@@ -1,4 +1,4 @@
-"""How are tasks done on this machine? By worker processes that last, each with its next task at hand.
+"""Worker processes of this machine, which last, each with its next task at hand.
 
 A worker is a program of its own (`ravi.lab.experiments.worker`), so drivers may be scripts without a main guard,
 notebooks or `python -`. It leads a session of its own, so the terminal's Ctrl-C reaches the driver only; it computes

@@ -1,4 +1,4 @@
-"""How are curves read? From the parts, for some lines at a time: they are by far the largest part of a folder.
+"""Curves are read from the parts, for some lines at a time: they are by far the largest part of a folder.
 
 A line is some runs, given by where they are: part and row. Lines are read in the order in which they are stored, as
 many at a time as fit in a little memory, so that a part is read once, or not much more often.

@@ -1,4 +1,4 @@
-"""Does a folder give the same results again? Its runs are made again, and their bits compared."""
+"""The runs of a folder are made again, and their bits compared."""
 
 import os
 import tempfile

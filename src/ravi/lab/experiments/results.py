@@ -1,4 +1,4 @@
-"""What has been found? A folder of results, opened for reading: tables, SQL, NumPy arrays, and what is wrong with it.
+"""A folder of results, opened for reading: tables, SQL, NumPy arrays, and what is wrong with it.
 
 Opening takes a snapshot of the parts that are whole, each compared with the hash in its name; others may go on writing.
 A run that is there twice counts once: rows of success go before rows of failure, then the part's name decides. Two

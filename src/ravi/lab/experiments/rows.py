@@ -1,4 +1,4 @@
-"""What is kept of a run? One row: what it was, its exact regret with the error, its curves, or how it failed."""
+"""The row of a run: what it was, its exact regret with the error, its curves, or how it failed."""
 
 import json
 import traceback

@@ -1,4 +1,4 @@
-"""How is a suite run? A driver hands tasks to a pool of workers, keeps what comes back, and can be killed at any time.
+"""`run` of a suite: a driver hands tasks to workers, keeps what comes back, and can be killed at any time.
 
 The state of an experiment is its folder and nothing else: a driver reads what is there, runs the rest, and counts a run
 as done when it is on disk. So the same command resumes, several drivers can share a folder, and the order in which runs

@@ -1,4 +1,4 @@
-"""Where are results kept? In a folder of immutable parts: each is there as a whole or not at all, its hash in its name.
+"""The store of results: immutable parts, each there as a whole or not at all, its hash in its name.
 
 docs/reference/store.md describes the folder. A file is written under a temporary name, flushed to disk and renamed;
 nothing is ever written in place. So any number of processes can write and read at once, and one that dies leaves behind

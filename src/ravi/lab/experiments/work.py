@@ -1,4 +1,4 @@
-"""What does a worker do? A task: some seeds of one setting, in batches that run side by side, for a slice of time.
+"""The task of a worker: some seeds of one setting, in batches that run side by side, for a slice of time.
 
 With a task may go others, of the same seeds and of settings that differ in multipliers of the learner only: they are
 one batch where the learner can be (`ravi.runtime.settings`), to the end or to a checkpoint of every setting; where it

@@ -1,4 +1,4 @@
-"""What is a worker process? A loop: read a task, do it, send what comes of it; it dies when its driver does.
+"""A worker process reads a task, does it, and sends what comes of it; it dies when its driver does.
 
 `ravi.lab.experiments.processes` starts this file as a program. Until the driver has told it where modules are found, it
 needs Python's own only.

@@ -1,4 +1,4 @@
-"""Which suites come with the library? TOML files beside this one, each by its name."""
+"""The suites that come with the library: TOML files beside this one, each by its name."""
 
 from importlib.resources import files
 

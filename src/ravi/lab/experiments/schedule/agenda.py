@@ -1,4 +1,4 @@
-"""What does a suite still ask for? Jobs, in its order; those of tuned entries as soon as tuning has chosen.
+"""The jobs that a suite still asks for, in its order; those of tuned entries as soon as tuning has chosen.
 
 An agenda is told what is in the store (`settle`), and says what to run next (`take`). It decides nothing by time or
 chance, so that any driver, at any moment, comes to the same conclusions from the same store.

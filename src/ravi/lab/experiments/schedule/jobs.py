@@ -1,4 +1,4 @@
-"""What is left of a setting? A job is a setting and its seeds, handed out in batches."""
+"""A job is a setting and its seeds, handed out in batches."""
 
 from collections.abc import Iterable
 

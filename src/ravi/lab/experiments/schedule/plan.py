@@ -1,4 +1,4 @@
-"""Which runs does a suite ask for? The setting of every entry, and what is tried for those that are tuned."""
+"""The plan of a suite: the setting of every entry, and what is tried for those that are tuned."""
 
 import json
 from collections.abc import Mapping

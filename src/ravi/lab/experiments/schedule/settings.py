@@ -1,4 +1,4 @@
-"""What is a run? A setting (MDP, learner, T, what is kept) and a seed. Its id is a hash of that content."""
+"""A run is a setting (MDP, learner, T, what is kept) and a seed. Its id is a hash of that content."""
 
 import json
 from dataclasses import dataclass

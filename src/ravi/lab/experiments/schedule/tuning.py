@@ -1,4 +1,4 @@
-"""How are multipliers tuned? An equal number of configurations for every learner, on other seeds than are reported.
+"""Tuning of multipliers: equally many configurations for every learner, on other seeds than are reported.
 
 Every learner gets the same list of pairs (scale, step_scale), and ignores what it has not. The list is a lattice in
 the logarithms: the bonus multiplier goes down from the top of its range in equal steps, the step-size multiplier goes
