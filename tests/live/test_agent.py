@@ -52,7 +52,7 @@ def needs_features(learner):
 def is_told(learner):
     """Whether a tabular learner is told the successors of every pair."""
     made = ids.learner(learner, blank(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
-    return made.told.support
+    return made.side_information.support
 
 
 UNTOLD = [
