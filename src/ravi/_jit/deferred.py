@@ -40,10 +40,7 @@ def enabled() -> bool:
 
 
 class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The instructions of a function and of those that it calls, to be linked into its callers and optimised there."""
-
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
+    """The instructions of a function and of those that it calls, to be linked into its callers."""
 
     def _optimize_final_module(self) -> None:
         """Callers do."""
