@@ -382,8 +382,8 @@ def test_groups_of_seeds_do_not_change_a_report(kind, setting, monkeypatch):
 @pytest.mark.parametrize("setting", ["tabular", "mixture"])
 def test_the_stretches_of_an_epoch_do_not_change_a_report(setting, monkeypatch):
     """With room for two steps most epochs come in pieces: visits, bad steps and padding are carried over."""
-    r, room = runs(f"moving-{setting}"), ravi.runtime.python.room
-    monkeypatch.setattr(ravi.runtime.python, "room", lambda n, length: room(n, 2))
+    r, empty = runs(f"moving-{setting}"), ravi.runtime.python.empty_path
+    monkeypatch.setattr(ravi.runtime.python, "empty_path", lambda n, length: empty(n, 2))
     same(verify(r.learner, r.case.mdp, r.case.T, len(r.case.seeds)), r.report)
 
 

@@ -234,7 +234,7 @@ def goes_in_stretches(make, world, options, monkeypatch, T=400):
     assert all((state.V[:, -1] == 0).all() for state, _ in seen)
     if options:
         assert (seen[0][0].policy[0] != seen[-1][0].policy[0]).any()
-    monkeypatch.setattr(python_driver, "room", lambda n, length: empty_path(n, 3))
+    monkeypatch.setattr(python_driver, "empty_path", lambda n, length: empty_path(n, 3))
     short = run(learner, world, T, **asked)
     for row in range(4):
         assert_same_bits(bits(whole, row), bits(short, row))
