@@ -92,7 +92,7 @@ def test_the_length_of_a_stretch_and_the_number_of_threads_change_nothing(learne
     options = {"record": ["stream", "trajectory"], "pad": True}
     plain = run(learner, mdp, 300, 6, **options)
     for driver in (compiled_driver, python_driver):
-        monkeypatch.setattr(driver, "empty_path", lambda n, length: empty_path(n, 3))  # epochs in stretches of three steps
+        monkeypatch.setattr(driver, "empty_path", lambda n, length: empty_path(n, 3))
     for threads in (1, 4):
         short = run(learner, mdp, 300, 6, threads=threads, **options)
         for row in range(6):
