@@ -1,9 +1,10 @@
 """Machine code and wrappers of compiled functions are made when Python calls a function, not when it is compiled.
 
 Most functions of this package are called by compiled functions only, which inline them. Numba optimises each of them by
-itself all the same, makes machine code of it, and writes two wrappers, for Python and for C: half of the time of a
-first run. Here a function is compiled for its callers (`Compiler`). When Python calls it, its wrapper is linked with
-it, both are optimised and made machine code (`executable`). The instructions are those that Numba writes.
+itself and as a whole with what it calls, makes machine code of it, and writes two wrappers, for Python and for C: half
+of the time of a first run. Here a function is compiled for its callers (`Compiler`), and optimised by itself only. When
+Python calls it, its wrapper is linked with it, and both are optimised and made machine code (`executable`). The
+instructions are those that Numba writes.
 
 Numba takes `Compiler` as the `pipeline_class` of a function: it concerns functions of this package only, and nothing of
 Numba is replaced. Their types are found in a context of their own (`Typing`), which asks for a function of Numba once
