@@ -91,8 +91,8 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
 
 def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The function to call for types that are new to `made`: compiled now, or interpreted where that is cheaper."""
-    new = not _is_kept(made)
-    whole = _interpreted_for[made] / max(effort.done, EARLY)  # seconds, if it goes on like this
+    new = made in _interpreted_for or not _is_kept(made)
+    whole = _interpreted_for.get(made, 0.0) / max(effort.done, EARLY)  # seconds, if it goes on like this
     if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
         return partial(_interpret, made)
     if new and effort.tell is not None:
