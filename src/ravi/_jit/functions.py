@@ -183,10 +183,11 @@ def _as_numpy(value: Any) -> Any:
 
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
-    """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled."""
-    codes = [_plain_form(function).__code__ for function in names.values()]
-    name = "_".join([frame.__name__, "with", *(code.co_name for code in codes)])
-    at = codes[0]
+    """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled. Its name
+    has theirs and their modules': machine code of the same name is taken for the same."""
+    plain = [_plain_form(function) for function in names.values()]
+    name = "_".join([frame.__name__, "with", *(f"{each.__module__}.{each.__name__}" for each in plain)])
+    at = plain[0].__code__
     code = frame.__code__.replace(
         co_name=name, co_qualname=name, co_filename=at.co_filename, co_firstlineno=at.co_firstlineno
     )
@@ -196,5 +197,5 @@ def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
 @cache
 def bound(frame: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
     """`instance`, compiled. Functions that are passed are compiled anew in every process; one that is bound by name is
-    kept."""
-    return compiled(instance(frame, **names))
+    kept. It has one caller as a rule, which inlines it."""
+    return compiled(instance(frame, **names), forceinline=True)
