@@ -53,7 +53,7 @@ def of_run(
         around = "mean, least and largest" if level is None else f"mean with {percent(level)} interval"
         axes.set_ylabel(f"{name}: {around} of {len(curves)} seeds" if len(curves) > 1 else name)
         axes.set_title(run.mdp, fontsize=9)
-        if log:
+        if log and any((np.asarray(one.get_ydata()) > 0).any() for one in axes.get_lines()):
             axes.set(xscale="log", yscale="log")
         axes.legend()
     return Drawn(axes.figure if figure is None else figure, {"times": times, name: curves})
