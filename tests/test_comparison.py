@@ -85,7 +85,7 @@ def test_several_mdps_have_a_panel_and_a_table_each():
     [
         ([], MDP, "learners is empty"),
         (["psrl", "psrl"], MDP, "two learners have the name psrl"),
-        ({0: "psrl"}, MDP, "learners has the name 0, not a text"),
+        ({0: "psrl"}, MDP, "the name of a learner is 0, not a text"),
         (["psrl"], [MDP, MDP], "two of the MDPs have the name"),
         (["ravi-ucb"], "large/grid,9", "has no regret"),
         (7, MDP, "learners is 7, not a list"),

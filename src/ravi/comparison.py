@@ -232,8 +232,8 @@ def _named(learners: Any) -> dict[str, Any]:
     """Learners by name: that of a dict, else the id, or the name of a learner."""
     if isinstance(learners, Mapping):
         chosen = dict(learners)
-        if wrong := next((name for name in chosen if not isinstance(name, str)), None):
-            raise InputError(f"learners has the name {validation.shown(wrong)}, not a text")
+        for name in chosen:
+            validation.instance(name, str, "the name of a learner", "a text")
     else:
         alone = isinstance(learners, (str, Learner)) or callable(learners)
         given = (
