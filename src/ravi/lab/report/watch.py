@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi.display.numbers import DECIMALS, estimate_and_interval
 from ravi.display.printable import counted, duration, printable, room, titled
-from ravi.lab.report.numbers import DECIMALS, estimate_and_interval
 from ravi.lab.report.summary import Row, summary
 from ravi.validation import positive
 
