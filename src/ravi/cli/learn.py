@@ -135,12 +135,12 @@ def learn(
     """
     from ravi import ids, validation
     from ravi._jit.functions import sparing
+    from ravi.gymnasium import TERMINATIONS
     from ravi.live.choices import grid_words, level_words
     from ravi.live.environment import world_of
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
     from ravi.live.rewards import MODES
-    from ravi.mdps.from_gymnasium import TERMINATIONS
     from ravi.runtime import archive
 
     T, given = validation.steps(steps), options(option)

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Array, Floats, an_mdp
+from ravi.core import MDP, AnyMDP, Array, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
     ELIMINATED,
@@ -66,7 +66,7 @@ class Occupancy:
         return f"<Occupancy {policies}: mu and nu ± {np.max(self.error, initial=0.0):.1g} in L1>"
 
 
-def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
+def occupancy(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     """The normalised discounted occupancies of one policy (X, A), or of a batch (n, X, A).
 
     To within `tol` in L1, or as closely as float64 can tell: `error` says. A policy has the same answer, bit for bit,
@@ -74,8 +74,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP that the policy is played in.
+    mdp
+        The MDP that the policy is played in, its id or its file.
     policy
         pi(a | x), (X, A); or several, (n, X, A).
     tol
@@ -97,7 +97,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
     np.True_
     """
-    batch = policy_table(policy, an_mdp(mdp))
+    mdp = an_mdp(mdp)
+    batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     mu, nu, error = of_batch(mdp, batch[None] if single else batch, tol)
