@@ -14,9 +14,9 @@ from gymnasium.utils.env_checker import check_env
 import ravi
 from ravi import InputError
 from ravi.core import MDP
+from ravi.gymnasium import TimeLimitDropped, make, mdp
 from ravi.mdps import environments
 from ravi.mdps.environments import opened, options_of
-from ravi.gymnasium import TimeLimitDropped, make, mdp
 from tests.helpers import dense
 
 TOL = 1e-12
