@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.display.maps import Layout, layout, map_figure
-from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, library, line, look, panels, styled
+from ravi.display.style import (
+    COLOURS,
+    DOUBLE,
+    GREY,
+    MAP,
+    SINGLE,
+    Drawn,
+    label_ticks,
+    library,
+    line,
+    look,
+    panels,
+    styled,
+)
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -24,16 +37,16 @@ def of_run(run: Run, *, axes: Any = None, label: str | None = None, log: bool = 
         raise InputError("this run recorded neither regret nor reward (it was made with measured=False)")
     figure, curves, times = None, run.results[name], run.times
     if axes is None:
-        figure, ((axes,),) = panels(width=1.35 * SINGLE)
+        figure, ((axes,),) = panels(width=1.35 * SINGLE, title=run.mdp)
     with styled():
         style = look(len(axes.get_lines()))
         drawn = line(axes, times, curves.mean(0), label or run.learner, style, low=curves.min(0), high=curves.max(0))
         drawn.set_gid("mean")
         axes.set_xlabel("steps t")
         axes.set_ylabel(f"{name}: mean, least and largest of {len(curves)} seeds" if len(curves) > 1 else name)
-        axes.set_title(run.mdp, fontsize=9)
         if log:
             axes.set(xscale="log", yscale="log")
+        label_ticks(axes)
         axes.legend()
     return Drawn(axes.figure if figure is None else figure, {"times": times, name: curves})
 
@@ -69,7 +82,7 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
     size = 0.42 if along else min(0.16, 2.2 / X)
     low, high = at.min(0) - 3.2 * size, at.max(0) + 3.2 * size
     width = min(DOUBLE, 1.15 * X) if along else 1.2 * SINGLE
-    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5)
+    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5, title=mdp.name)
     radius = 72 * width * size / (high - low)[0]  # of a node, in points
     moves = [
         (x, a, int(y), float(p))
@@ -97,7 +110,6 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
             axes.add_patch(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend:.3f}", **how))
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         axes.axis("off")
-        figure.suptitle(mdp.name, fontsize=9)
         marks = [Line2D([], [], color=COLOURS[a % len(COLOURS)]) for a in range(min(A, len(COLOURS)))]
         marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="none", markeredgecolor=COLOURS[1]))
         names = [name if name == f"action {a}" else f"{a}: {name}" for a, name in enumerate(where.actions)]
