@@ -53,11 +53,11 @@ def ranks(
         if any(one.estimate > 0 for one in found.values()):
             ax.set_xscale("log")
         ax.margins(x=0.06)
+        label_ticks(ax, narrow=10)  # before the limits: of one point, to rounding, matplotlib would warn
         ax.set(xlabel="mean regret at T", ylim=(heights[-1] + 0.1, 0), yticks=[])
         ax.spines["left"].set_visible(False)
         ax.grid(axis="x", color=PALE, linewidth=0.4)
         ax.set_axisbelow(True)
-        label_ticks(ax, narrow=10)
     return Drawn(figure, {"order": order, "intervals": found})
 
 
