@@ -62,8 +62,13 @@ def _earn(plays, total, key, rewards, random, state, action, length, first):  # 
 @compiled
 def earn_step(plays, total, key, rewards, random, i, t, x, a):  # type: ignore[no-untyped-def]
     """Count what seed i earned at step t, by action a in state x."""
-    reward = rewards[x, a]
-    if random:
-        reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
     plays[i, x, a] += 1
-    total[i, x, a] += reward
+    total[i, x, a] += reward_at(rewards[x, a], random, key[i], t)
+
+
+@compiled
+def reward_at(mean, random, key, t):  # type: ignore[no-untyped-def]
+    """What step t earns: this mean itself, or 1 with that probability, and else 0."""
+    if random:
+        return 1.0 if uniform(key, t, REWARD) < mean else 0.0
+    return mean

@@ -24,7 +24,7 @@ from ravi.validation import InputError, one_of, probability
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.statistics import Comparison, Interval
+    from ravi.statistics import Interval, PairedDifference
 
 WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
 SHARE = 2  # decimals of a probability, at most
@@ -189,7 +189,7 @@ def comparison_table(
     return Table("Differences in regret, paired by seed.", note, (Block("", 3, (), head, tuple(rows)),), tuple(records))
 
 
-def _compared(held: Comparison | None, wins: Interval | None) -> tuple[Cell, Cell]:
+def _compared(held: PairedDifference | None, wins: Interval | None) -> tuple[Cell, Cell]:
     """The cells of a difference, and of the probability that the first wins."""
     difference, chance = Cell("no seed in common"), Cell("-")
     if held is not None:

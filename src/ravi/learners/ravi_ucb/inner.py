@@ -21,8 +21,9 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team
 from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.estimators.rewarded import reward_at
 from ravi.planning.mirror import step_in_place
-from ravi.random import PICK, REWARD, uniform
+from ravi.random import PICK, uniform
 
 
 class Form(NamedTuple):
@@ -212,9 +213,6 @@ def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyp
     own.visits[i, p], own.moves[i, p, slot], own.time[i] = n + 1, m + 1, t + 1
     plays, total, table, _, random, key = own.earned
     if table.shape[0] > 0:
-        reward = table[p]
-        if random:
-            reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
         plays[i, p] += 1
-        total[i, p] += reward
+        total[i, p] += reward_at(table[p], random, key[i], t)
     return False
