@@ -110,7 +110,8 @@ def _wrong(one: Any) -> str:
             if not isinstance(row.get(name), str | None):
                 return f"{where}{name} is not a text"
         for name in NUMBERS:
-            value = row.get(name, 0) or 0
+            value = row.get(name)
+            value = 0 if value is None else value
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
                 return f"{where}{name} is not a number"
     return next((f"{where}verdict is missing" for where, row in named if row.get("verdict") is None), "")
