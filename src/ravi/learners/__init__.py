@@ -14,6 +14,8 @@ class Known(NamedTuple):
 
 
 BOTH = ("discounted", "average")
+ALL = ("discounted", "average", "episodic")
+EPISODES = ("episodic",)
 
 
 def _here(home: str, summary: str, oracle: bool = False, criteria: tuple[str, ...] = ("discounted",)) -> Known:
@@ -119,6 +121,11 @@ LEARNERS = {
     "ucbvi-gamma": _here(
         "pac.ucbvi_gamma", "makes a backup with a Bernstein bonus at every step; for regret along the trajectory"
     ),
+    "ucbvi": _here(
+        "episodic.ucbvi",
+        "plans by backward induction with Hoeffding or Bernstein bonuses, in episodes",
+        criteria=EPISODES,
+    ),
     "psrl": _here(
         "posterior.psrl", "plays the optimal policy of a posterior sample; good when the successors are unknown"
     ),
@@ -213,13 +220,13 @@ LEARNERS = {
     "uniform": _here(
         "fixed:uniform",
         "plays every action with equal probability; a learner should have less regret than this",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "optimum": _here(
         "fixed:optimum",
         "plays an optimal policy of the true kernel, the best that any learner can reach",
         oracle=True,
-        criteria=BOTH,
+        criteria=ALL,
     ),
 }
 
