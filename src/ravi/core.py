@@ -255,8 +255,8 @@ class MDP(Problem):
     ) -> MDP:  # fmt: skip
         """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>. `features` are psi (X, A, B, D) on the
         `successors` (X, A, B), `parameter` is theta (D,), `rewards` are (X, A); `discount`, `initial`, `criterion`,
-        `episode` and `name` are as for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and B_phi >= ||phi_V|| / H of
-        Assumption 5.3, computed unless given.
+        `episode` and `name` are as for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and
+        B_phi >= ||phi_V|| / H of Assumption 5.3, computed unless given.
 
         >>> psi, to = [[[[1, 0], [0, 1]]], [[[1, 0], [0, 1]]]], [[[0, 1]], [[0, 1]]]
         >>> MDP.from_features(psi, [0.3, 0.7], to, [[0], [1]], discount=0.9, initial=0).dimension

@@ -89,9 +89,9 @@ def mdp(
 
     if isinstance(source, str):
         source, said = _criterion_in(source)
-        for name, given in (("criterion", criterion), ("episode", episode)):
-            if name in said and given is not None:
-                raise InputError(f"the {name} is given twice: {said[name]} in the id, and as {given}")
+        for key, value in (("criterion", criterion), ("episode", episode)):
+            if key in said and value is not None:
+                raise InputError(f"the {key} is given twice: {said[key]} in the id, and as {value}")
         criterion, episode = said.get("criterion", criterion), said.get("episode", episode)  # type: ignore[assignment]
     kind = validation.one_of("discounted" if criterion is None else criterion, CRITERIA, "criterion")
     if kind != "discounted" or episode is not None:
@@ -444,7 +444,7 @@ def learner_named(text: str) -> Named:
 
 def learner_names() -> list[str]:
     """The names of the table, and those with one wrapper."""
-    open_ones = [name for name, known in LEARNERS.items() if not known.oracle]
+    open_ones = [name for name, known in LEARNERS.items() if not known.oracle and "discounted" in known.criteria]
     wrapped = [f"{name}/{one}" for name in open_ones for one in WRAPPERS if one not in name.split("/")]
     return list(dict.fromkeys([*LEARNERS, *wrapped]))
 

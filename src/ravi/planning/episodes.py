@@ -117,7 +117,7 @@ def solve_episodes(mdp: MDP) -> EpisodicSolution:
     --------
     >>> import ravi
     >>> ravi.solve(ravi.mdp("deep-sea/4,criterion=episodic,episode=4"))
-    <EpisodicSolution of deep-sea/4,criterion=episodic,episode=4: 1 an episode, V and Q ± ..., policy within ... optimal>
+    <EpisodicSolution of deep-sea/4,criterion=episodic,episode=4: 1 an episode, V and Q ± ...>
     """
     arrays, S, X, A = tables(mdp, average=True), mdp.episode or 0, mdp.states, mdp.actions
     validation.require_memory(8 * S * X * (2 * A + 3), f"the values of {S} stages of {mdp.name}", "episode")

@@ -105,7 +105,7 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     """
     if an_mdp(mdp).criterion != "discounted":
         found: Any = evaluate_episodes(mdp, policy) if mdp.criterion == "episodic" else evaluate_average(mdp, policy)
-        return found  # type: ignore[no-any-return]  # what the criterion has
+        return found  # what the criterion has
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2

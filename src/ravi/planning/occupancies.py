@@ -100,8 +100,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     np.True_
     """
     if an_mdp(mdp).criterion == "episodic":
-        mu, error = occupancy_by_stage(mdp, policy)
-        return Occupancy(mu, mu.sum(-1), np.float64(error))
+        by_stage, each = occupancy_by_stage(mdp, policy)
+        return Occupancy(by_stage, by_stage.sum(-1), np.float64(each))
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2

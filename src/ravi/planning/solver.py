@@ -139,7 +139,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
         if (method, device) != (METHODS[0], "cpu"):
             raise validation.InputError(f"{mdp.name} is {CRITERIA[mdp.criterion]}: there is one method, on the CPU")
         found: Any = solve_episodes(mdp) if mdp.criterion == "episodic" else solve_average(mdp, tol)
-        return found  # type: ignore[no-any-return]  # what the criterion has
+        return found  # what the criterion has
     arrays = tables(mdp)
     if device == "gpu":
         from ravi.planning.on_gpu import last_sweep_on_gpu

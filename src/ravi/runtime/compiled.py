@@ -163,9 +163,9 @@ def arguments(
     written = 2 if pad or seedwise.joint else max((recorder.reads for recorder in recorders), default=0)
     return Arguments(
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy.reshape(n, -1, A),
-        state.policy if staged else state.policy[:, None],
-        tuple(batch.walkers), tuple(empty_path(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64),
-        NO_VISITS, state.age if staged else NO_AGES, Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
+        state.policy if staged else state.policy[:, None], tuple(batch.walkers), tuple(empty_path(n, length)),
+        np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, state.age if staged else NO_AGES,
+        Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
         (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip
 

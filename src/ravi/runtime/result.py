@@ -123,7 +123,8 @@ class Run:
     seeds
         The seeds, in the order of all arrays.
     optimum
-        rho* = <mu*, r>, in the average reward g*, in episodes <nu_0, V*> by their length; None where there is no one optimum, or in a run that is not measured.
+        rho* = <mu*, r>, in the average reward g*, in episodes <nu_0, V*> by their length; None where there is no one
+        optimum, or in a run that is not measured.
     optimum_error
         A certified bound on the error of the optimum.
     options

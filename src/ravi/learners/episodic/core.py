@@ -34,4 +34,3 @@ def play_greedily(row, policy):  # type: ignore[no-untyped-def]
     for a in range(row.shape[0]):
         policy[a] = 1.0 if a == best else 0.0
     return row[best]
-

@@ -1,6 +1,7 @@
 """UCBVI: backward induction on the estimated kernel with a bonus, in episodes; its Q never grows.
 
-Paper: M. G. Azar, I. Osband, R. Munos, "Minimax regret bounds for reinforcement learning", ICML 2017 (arXiv 1703.05449).
+Paper: M. G. Azar, I. Osband, R. Munos, "Minimax regret bounds for reinforcement learning", ICML 2017 (arXiv
+1703.05449).
 Setting: episodes of S steps, tabular, one kernel for all stages, known rewards.
 Trust: CHECKED against a formal transcription of Algorithms 1 to 4 (arXiv version 2), made by others for a proof
 assistant, and against public code: counts of all stages together, the start, both bonuses with their constants, L, N'
