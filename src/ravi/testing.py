@@ -274,8 +274,10 @@ def _another_truth(world: MDP) -> MDP:
     if world.parameter is None:
         return replace(world, transitions=np.roll(world.transitions, 1, -1))
     return MDP.from_features(
-        world.features, np.roll(world.parameter, 1), world.successors, world.rewards, world.discount, world.initial,
-        parameter_bound=world.parameter_bound, feature_bound=world.feature_bound, name=world.name,
+        world.features, np.roll(world.parameter, 1), world.successors, world.rewards,
+        world.discount if world.criterion == "discounted" else None, world.initial, criterion=world.criterion,
+        episode=world.episode, parameter_bound=world.parameter_bound, feature_bound=world.feature_bound,
+        name=world.name,
     )  # fmt: skip
 
 

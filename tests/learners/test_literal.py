@@ -13,7 +13,7 @@ from ravi.estimators.linear import features_of
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
 from tests.helpers import spy
-from tests.literal import extended, linear, tabular
+from tests.literal import episodic, extended, linear, tabular
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
 
@@ -98,6 +98,7 @@ REGULARISED = (riverswim(5, 0.9), garnet(8, 3, 3, 1, 0.85), riverswim(4, 0.97))
 STAGED = ("linear/7,3,3,discount=0.6", "riverswim/3,discount=0.6", "hypercube/linear/3,discount=0.7,margin=0.2")
 LINEAR = (small(), "riverswim/4,discount=0.9")
 MIXTURES = ("riverswim/mixture/4,discount=0.8", "ensemble/3,6,3,3,seed=2,discount=0.8")
+EPISODES = tuple(mdp.in_episodes(S) for mdp, S in zip(COUNTED, (4, 1, 7), strict=True))
 STEPS = {"every_step": True}
 
 
@@ -120,6 +121,7 @@ def sets(rows, name, *scales, more=""):
 
 TIGHT = ",tolerance=1e-11"
 ROWS = [
+    Row(episodic.ucbvi, ("ucbvi,scale=0.001", "ucbvi,scale=0.02", "ucbvi,scale=0.03,bonus=hoeffding"), EPISODES, 300, 1e-7),
     sets(extended.ucrl2, "ucrl2", 1, 0.2, 0.02),
     sets(extended.ucrl2b, "ucrl2b", 1, 0.2, 0.02),
     sets(extended.kl_ucrl, "kl-ucrl", 1, 0.04, 0.0004),
