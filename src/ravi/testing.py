@@ -159,6 +159,7 @@ def a_resumed_run_equals_an_uninterrupted_one(case: Case) -> None:
 
 def policies_are_policies_and_values_stay_in_range(case: Case) -> None:
     H = case.world.largest_value
+    _claim(case.batch.plays.size > 0 and case.seen, "no epoch was seen")
     for k, (state, _) in enumerate(case.seen):
         _claim((state.policy >= 0).all(), f"a negative probability in epoch {k + 1}")
         off = np.abs(state.policy.sum(-1) - 1).max()
