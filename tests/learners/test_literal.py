@@ -120,8 +120,9 @@ def sets(rows, name, *scales, more=""):
 
 
 TIGHT = ",tolerance=1e-11"
+UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
 ROWS = [
-    Row(episodic.ucbvi, tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding")), EPISODES, 300, 1e-7),
+    Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
     sets(extended.ucrl2, "ucrl2", 1, 0.2, 0.02),
     sets(extended.ucrl2b, "ucrl2b", 1, 0.2, 0.02),
     sets(extended.kl_ucrl, "kl-ucrl", 1, 0.04, 0.0004),
