@@ -31,6 +31,14 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def titled(mdp: str) -> str:
     """The id of an MDP; of one in a file, the file's name without its folders."""
     return os.path.basename(mdp) if os.path.isabs(mdp) else mdp

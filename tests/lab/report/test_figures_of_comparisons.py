@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ravi.display import style
+from ravi.display.numbers import brief
 from ravi.lab.report import matrix, scatter
-from ravi.lab.report.numbers import brief
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi.display.numbers import decimals, estimate_and_interval, number
 from ravi.lab.experiments import recorded
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
 from ravi.lab.report.curves import spread
-from ravi.lab.report.numbers import decimals, estimate_and_interval, number
 from ravi.lab.report.page import HERE, charts, report
 from ravi.lab.report.page.charts import COLOURS, DASHES, LISTED, POINTS, SEEDS, embedded, rounded
 from ravi.lab.report.page.content import FAILURES, content, sections

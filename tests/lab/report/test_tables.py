@@ -9,7 +9,7 @@ import pytest
 
 import ravi
 from ravi.cli import show
-from ravi.lab.report.numbers import decimals, estimate_and_interval, number
+from ravi.display.numbers import decimals, estimate_and_interval, number
 from ravi.lab.report.rendering import escaped
 from ravi.lab.report.tables import comparison_table, table
 from ravi.statistics import compare, improvement, interval, scores

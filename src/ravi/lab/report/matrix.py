@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ravi.display.numbers import brief
 from ravi.display.style import SINGLE, Drawn, canvas, legend_below, line, looks, short
-from ravi.lab.report.numbers import brief
 from ravi.validation import InputError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ravi.display.numbers import number
 from ravi.display.style import GREY, PALE, SINGLE, Drawn, canvas, legend_below, looks, short
-from ravi.lab.report.numbers import number
 from ravi.validation import InputError
 
 SAME = 1e-9  # relative: values nearer to each other differ by rounding

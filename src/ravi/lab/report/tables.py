@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ravi.display.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
 from ravi.display.printable import titled
-from ravi.lab.report.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
 from ravi.lab.report.rendering import BEST, TIE, Block, Cell, Table
 from ravi.lab.report.summary import Row, summary
 from ravi.validation import InputError, one_of, probability

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi.display.printable import counted, printable, room, titled
-from ravi.lab.report.numbers import DECIMALS, estimate_and_interval
+from ravi.display.numbers import DECIMALS, estimate_and_interval
+from ravi.display.printable import counted, duration, printable, room, titled
 from ravi.lab.report.summary import Row, summary
 from ravi.validation import positive
 
@@ -347,11 +347,3 @@ def _named(view: View) -> str:
     labels = {row.line.setting: f"{row.line.label} on {row.line.mdp}" for row in view.rows}
     names = dict.fromkeys(labels.get(setting, "tuning") for setting in view.checkpoints)
     return ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 20 min`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

@@ -18,12 +18,12 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
+from ravi.estimators.rewarded import earn_step
 from ravi.learners.posterior.draws import draw_and_plan, goal_of, posterior, usual_prior
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
 from ravi.optimism.relative_entropy import most_of_coins
-from ravi.random import earned
 
 
 class Numbers(NamedTuple):
@@ -44,7 +44,7 @@ class Earned(NamedTuple):
     total: Array  # (n, X, A)
     key: Array  # (n,)
     table: Array  # what is earned   (X, A)
-    law: int  # of rewards, a value of `ravi.random.LAWS`
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
 
 
 NO_TABLE = np.zeros((0, 0))
@@ -225,6 +225,5 @@ def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyp
     """Count the step, and what it earns where rewards are not known; one thread's."""
     plays, total, key, table, law = own.earned
     if plays.shape[0] > 0:
-        plays[i, x, a] += 1
-        total[i, x, a] += earned(law, key[i], t, table[x, a])
+        earn_step(plays, total, key, table, law, i, t, x, a)
     return tally_play(own.visits, own.moves, own.room.left, i, x, a, slot)

@@ -101,7 +101,7 @@ class Rewards(NamedTuple):
     total: Array  # (n, X A)
     table: Array  # what is earned, (X A,)
     spread: float
-    law: int  # of rewards, a value of `ravi.random.LAWS`
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
     key: Array  # (n,)
 
 

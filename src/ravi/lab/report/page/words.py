@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from ravi.display import numbers
+from ravi.display.numbers import DECIMALS, NONE, estimate_and_interval
 from ravi.display.printable import counted
-from ravi.lab.report import numbers
-from ravi.lab.report.numbers import DECIMALS, NONE, estimate_and_interval
 
 if TYPE_CHECKING:
     from ravi.lab.report.page.content import Chapter, Finding, Panel
