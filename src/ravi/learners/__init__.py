@@ -106,6 +106,7 @@ LEARNERS = {
     "scal+": _here(
         "ucrl.scal:scal_plus",
         "plans with a bonus and values of bounded span, for when a bound on the span is known",
+        criteria=BOTH,
     ),
     "r-max": _here(
         "pac.model_based:r_max",
@@ -127,7 +128,9 @@ LEARNERS = {
         criteria=EPISODES,
     ),
     "psrl": _here(
-        "posterior.psrl", "plays the optimal policy of a posterior sample; good when the successors are unknown"
+        "posterior.psrl",
+        "plays the optimal policy of a posterior sample; good when the successors are unknown",
+        criteria=BOTH,
     ),
     "psrl/mixture": _here(
         "posterior.mixture:linear_mixture",

@@ -17,7 +17,8 @@ from ravi.measures.curve import Curve, add_steps, curve, grid
 from ravi.measures.recording import compiled_measure
 from ravi.planning.certificates import EPS, mean, tables
 from ravi.planning.episodes import EpisodicSolution, backup_error, policy_grain
-from ravi.runtime.ranges import Number, Past, PolicyOrNan, Positive, Value
+from ravi.runtime.ranges import Fixed, Number, Past, PolicyOrNan, Positive, Value
+from ravi.validation import LAWS
 
 
 class Episodes(NamedTuple):
@@ -102,7 +103,8 @@ def _value(r, successors, P, policy, V, whole):  # type: ignore[no-untyped-def]
 
 class Earned(NamedTuple):
     reward: Curve
-    plays: Past  # t    (n,)
+    key: Fixed  # of the rewards that are drawn   (n,)
+    plays: Past  # t                              (n,)
 
 
 def earnings(mdp: MDP, steps: int, points: int, solution: EpisodicSolution) -> Measure:
@@ -114,10 +116,10 @@ def earnings(mdp: MDP, steps: int, points: int, solution: EpisodicSolution) -> M
         return {"reward": m.reward.values, "reward_total": m.reward.total, "realised": realised}
 
     def own(m: Earned, teams: int, rows: int) -> tuple[Any, ...]:
-        return times, *m.reward, m.plays, mdp.rewards
+        return times, *m.reward, m.key, m.plays, mdp.rewards, LAWS[mdp.reward_law or "deterministic"]
 
     def init(keys: Array) -> Earned:
-        return Earned(curve(len(keys), times), np.zeros(len(keys), np.int64))
+        return Earned(curve(len(keys), times), np.array(keys, np.uint64), np.zeros(len(keys), np.int64))
 
     return compiled_measure("earnings", init, results, Recorder(_record_earned, own, reads=1))
 
@@ -125,8 +127,8 @@ def earnings(mdp: MDP, steps: int, points: int, solution: EpisodicSolution) -> M
 @compiled
 def _record_earned(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if first():
-        times, total, cursor, values, plays, rewards = own
+        times, total, cursor, values, key, plays, rewards, law = own
         xs, actions, _, _, _, lengths, firsts, _ = path
         if lengths[i] > 0:
             plays[i] = firsts[i] + lengths[i] - 1
-        add_steps(i, i + 1, times, total, cursor, values, rewards, firsts, lengths, xs, actions)
+        add_steps(i, i + 1, times, total, cursor, values, rewards, law, key, firsts, lengths, xs, actions)

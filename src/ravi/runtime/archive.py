@@ -299,9 +299,8 @@ def read_fields(place: Place, kind: str, thing: type[Thing]) -> Thing:
     """Make a dataclass of an archive that `write_fields` wrote; the dataclass checks its own fields."""
     header, arrays = read(place, kind)
     try:
-        held = {"episode": None} | header | arrays  # files of earlier versions have no episodes
         made_of = {field.name: Any for field in fields(thing) if field.init}  # type: ignore[arg-type]
-        return thing(**typed(held, made_of))
+        return thing(**typed(header | arrays, made_of))
     except InputError as error:
         raise InputError(f"{name_of(place)} is damaged: {error}") from None
 
