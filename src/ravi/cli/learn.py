@@ -35,103 +35,81 @@ GRID = "A continuous observation space"
 
 
 def learn(
-    env: Annotated[str, typer.Argument(help="The id of a Gymnasium environment: FrozenLake-v1.")],
-    learner: Annotated[
-        str | None,
-        typer.Option(
-            help="A learner's id (see ravi list). By default chosen for the environment.",
-            autocompletion=completion.learners,
-        ),
-    ] = None,
-    discount: Annotated[
-        float | None,
-        typer.Option(help="gamma; after each step a reset has probability 1 - gamma. Default 0.99, for a Box 0.998."),
-    ] = None,
-    steps: Annotated[str, typer.Option(help="The number of steps.")] = "1e5",
-    termination: Annotated[
-        str, typer.Option(help="What a termination means: absorb (no further reward) or restart.")
-    ] = "absorb",
+    env: str,
+    *,
+    learner: Annotated[str | None, typer.Option(autocompletion=completion.learners)] = None,
+    discount: float | None = None,
+    steps: str = "1e5",
+    termination: str = "absorb",
     option: OPTION = None,
-    rewards: Annotated[
-        str, typer.Option(help="unknown (learned), known (read from its table) or changing.")
-    ] = "unknown",
-    memory: Annotated[
-        float | None,
-        typer.Option(help="For changing rewards: the weight of an observation falls by a factor e in so many steps."),
-    ] = None,
-    reward_range: Annotated[
-        tuple[float, float] | None,
-        typer.Option(
-            metavar="LOW HIGH",
-            help="The smallest and the largest reward of a step, such as --reward-range -1 1; by default those of its "
-            "table, or those observed.",
-        ),
-    ] = None,
-    reward_scale: Annotated[
-        float | None,
-        typer.Option(help="A multiplier of the bonus for learned rewards. Default 1; 0 without --learner."),
-    ] = None,
-    bins: Annotated[
-        str | None,
-        typer.Option(
-            help="The number of cells in each coordinate, such as 20,20. By default they are chosen.",
-            rich_help_panel=GRID,
-        ),
-    ] = None,
-    low: Annotated[
-        str | None, typer.Option(help="Lower bounds of the grid; by default those of the space.", rich_help_panel=GRID)
-    ] = None,
-    high: Annotated[
-        str | None, typer.Option(help="Upper bounds of the grid; by default those of the space.", rich_help_panel=GRID)
-    ] = None,
-    outside: Annotated[
-        str,
-        typer.Option(
-            help="For observations outside the grid: error, or clip to the nearest cell.", rich_help_panel=GRID
-        ),
-    ] = "error",
-    discover: Annotated[
-        bool,
-        typer.Option("--discover", help="Number the observations as they occur; integers, strings, or tuples of them."),
-    ] = False,
-    until_gap: Annotated[
-        float | None,
-        typer.Option(
-            help="Stop when the policy is within this distance of the optimum, with probability 0.95; it needs a range "
-            "of rewards."
-        ),
-    ] = None,
-    assume: Annotated[
-        str,
-        typer.Option(
-            help="What bounds assume besides the range of rewards: nothing, or seen (pairs that were played often do "
-            "only what they did)."
-        ),
-    ] = "nothing",
-    evaluate: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of further steps, in which the policy is played without learning. Default a tenth."
-        ),
-    ] = None,
+    rewards: str = "unknown",
+    memory: float | None = None,
+    reward_range: Annotated[tuple[float, float] | None, typer.Option(metavar="LOW HIGH")] = None,
+    reward_scale: float | None = None,
+    bins: Annotated[str | None, typer.Option(rich_help_panel=GRID)] = None,
+    low: Annotated[str | None, typer.Option(rich_help_panel=GRID)] = None,
+    high: Annotated[str | None, typer.Option(rich_help_panel=GRID)] = None,
+    outside: Annotated[str, typer.Option(rich_help_panel=GRID)] = "error",
+    discover: bool = False,
+    until_gap: float | None = None,
+    assume: str = "nothing",
+    evaluate: int | None = None,
     seed: SEED = 0,
-    save: Annotated[Path | None, typer.Option(help="Save the policy to this file.")] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Save the learner's progress to this file; if the file exists, continue from it."),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data). "
-            "Default last; planned without --learner."
-        ),
-    ] = None,
+    save: Path | None = None,
+    checkpoint: Path | None = None,
+    policy: str | None = None,
     as_json: JSON = False,
 ) -> None:
     """Learn a policy in a Gymnasium environment. After Ctrl-C, the same command continues from the checkpoint.
 
     The environment's time limit is removed, since the discount sets the horizon.
+
+    Parameters
+    ----------
+    env
+        The id of a Gymnasium environment: FrozenLake-v1.
+    learner
+        A learner's id (see ravi list). By default chosen for the environment.
+    discount
+        gamma; after each step a reset has probability 1 - gamma. Default 0.99, for a Box 0.998.
+    steps
+        The number of steps.
+    termination
+        What a termination means: absorb (no further reward) or restart.
+    rewards
+        unknown (learned), known (read from its table) or changing.
+    memory
+        For changing rewards: the weight of an observation falls by a factor e in so many steps.
+    reward_range
+        The smallest and the largest reward of a step, such as --reward-range -1 1; by default those of its table,
+        or those observed.
+    reward_scale
+        A multiplier of the bonus for learned rewards. Default 1; 0 without --learner.
+    bins
+        The number of cells in each coordinate, such as 20,20. By default they are chosen.
+    low
+        Lower bounds of the grid; by default those of the space.
+    high
+        Upper bounds of the grid; by default those of the space.
+    outside
+        For observations outside the grid: error, or clip to the nearest cell.
+    discover
+        Number the observations as they occur; integers, strings, or tuples of them.
+    until_gap
+        Stop when the policy is within this distance of the optimum, with probability 0.95; it needs a range of
+        rewards.
+    assume
+        What bounds assume besides the range of rewards: nothing, or seen (pairs that were played often do only what
+        they did).
+    evaluate
+        The number of further steps, in which the policy is played without learning. Default a tenth.
+    save
+        Save the policy to this file.
+    checkpoint
+        Save the learner's progress to this file; if the file exists, continue from it.
+    policy
+        Which policy: last, output (of a uniformly drawn time), or planned (optimal for the observed data). Default
+        last; planned without --learner.
     """
     from ravi import ids, validation
     from ravi._jit.functions import sparing
