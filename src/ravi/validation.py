@@ -36,6 +36,7 @@ LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are
 # What Python or NumPy would make a number of, and is none: the mistake would go unseen.
 NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
 HELD = {"U": "texts", "S": "bytes", "M": "dates", "m": "spans of time", "V": "records"}  # by kinds of dtype
+SYNONYMS = {"cuda": "gpu"}  # of other libraries
 SHOWN = Repr()  # of values in messages: the beginning of long ones
 SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
 
@@ -80,7 +81,8 @@ def first(mask: np.ndarray) -> tuple[int, ...]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    words, meant = list(known), SYNONYMS.get(word.lower(), word.lower())
+    close = [meant] if meant in words else difflib.get_close_matches(word, words, n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
@@ -214,6 +216,7 @@ def probability(value: Any, name: str) -> float:
 
 
 CRITERIA = ("discounted", "average")
+LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 
 def discount_of(criterion: Any, discount: Any) -> float:
@@ -538,6 +541,8 @@ def problem_fields(self: Problem) -> dict[str, Any]:
         "initial": sealed(initial),
     }
     fields["units"] = units(self.units)
+    if self.reward_law is not None:
+        one_of(self.reward_law, LAWS, "reward_law")
     if self.pair_features is not None:
         fields["pair_features"] = sealed(_pair_features(self.pair_features, X, A))
     if features is None:

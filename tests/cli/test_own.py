@@ -157,11 +157,11 @@ def test_a_table_has_the_range_of_rewards(typed):
 
 @pytest.mark.parametrize("which", ["last", "output", "planned"])
 def test_which_policy_is_kept(typed, own, which):
+    from ravi.live.environment import world_of
     from ravi.live.learning import learn
-    from ravi.live.policies.playing import made
 
     typed(*LEARN, *RANGE, "--save", "it.policy", "--policy", which)
-    same = learn(made("Lake-v0"), LEARN[3], 3000, discount=0.9, reward_range=(0, 1), reward_scale=0.1)
+    same = learn(world_of("Lake-v0"), LEARN[3], 3000, discount=0.9, reward_range=(0, 1), reward_scale=0.1)
     assert (Policy.load("it.policy").table == same.table(which)).all()
 
 
@@ -343,7 +343,8 @@ def test_play_renders_every_state(typed, lake):
         ("learn Lake-v0 HOW RANGE --save no/such/file", "there is no folder no/such"),
         ("learn Lake-v0 HOW RANGE --checkpoint lake.policy", "lake.policy holds 'policy', not 'agent'"),
         ("learn Lak-v0 HOW", "Lake"),
-        ("learn riverswim/6 HOW", "riverswim/6 is an MDP, not an environment: ravi run riverswim/6"),
+        ("learn riverswim/6 --option a=1", "riverswim/6 is an MDP, and options are for an environment"),
+        ("learn psrl", "psrl is a learner, not an environment; the environment comes first"),
         ("learn MountainCar-v0 HOW RANGE", "is continuous: say into how many cells"),
         ("learn MountainCar-v0 HOW RANGE --bins 3,3,3", "--bins has 3 numbers, but"),
         ("learn MountainCar-v0 HOW RANGE --bins 3,x", "--bins is 'x', not a number"),
@@ -352,7 +353,10 @@ def test_play_renders_every_state(typed, lake):
         ("evaluate none.policy", "there is no file none.policy"),
         ("evaluate lake.policy FrozenLak-v1", "FrozenLake"),
         ("evaluate lake.policy riverswim/6", "the policy has 17 states and 4 actions, but riverswim/6 has 6"),
-        ("evaluate lake.policy Taxi-v4", "17 states and 4 actions, but Taxi-v4 has 501 and 6"),
+        (
+            "evaluate lake.policy Taxi-v4",
+            "the policy has 17 states and 4 actions, but Taxi-v4 has 501 and 6",
+        ),
         ("evaluate lake.policy --cycles 0", "--cycles is 0"),
         ("evaluate lake.policy --confidence 1", "confidence is 1"),
         ("evaluate lake.policy --termination stop", "termination is 'stop', not one of absorb, restart"),

@@ -63,7 +63,7 @@ suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on ma
 suites.command(name="run")(suite.run)
 suites.command(name="list")(suite.suites)
 COMMANDS = {
-    "One MDP, one learner": (suite.demo, run.run, run.solve, run.hardness, run.verify, info.advise),
+    "MDPs and learners": (suite.demo, run.run, run.compare, run.solve, run.hardness, run.verify, info.advise),
     "Your own environment": (learn.learn, play.evaluate, play.play),
     "Suites and their results": (
         suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,

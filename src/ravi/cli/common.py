@@ -5,7 +5,6 @@ import os
 import sys
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -46,24 +45,6 @@ def typed(*names: str | None) -> None:
             if all(part.isidentifier() for part in module.split(".")):
                 allow_imports(here)
                 check_origin(name, module, here)
-
-
-def an_mdp(name: str, learner: str) -> InputError:
-    """The error where an MDP stands for an environment; what is wrong with a file, or with code, comes first."""
-    from ravi import ids
-    from ravi.ids import foreign_name
-
-    world = name
-    if ids.is_file(name) or foreign_name(name) is not None:
-        try:
-            ids.mdp(name)
-        except InputError:
-            world = f"{name},discount=0.99"
-            if "discount=" in name or ids.imported(world) is None:  # it lacks more than that
-                raise
-    return InputError(
-        f"{name} is an MDP, not an environment: ravi run {quote(world)} {learner} learns on it, with exact regret"
-    )
 
 
 def say(text: object, error: bool = False, whole: bool = False) -> None:

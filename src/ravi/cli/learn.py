@@ -15,7 +15,6 @@ from ravi.cli.common import (
     OPTION,
     SEED,
     SHORT,
-    an_mdp,
     options,
     progress_bar,
     say,
@@ -137,9 +136,9 @@ def learn(
     from ravi import ids, validation
     from ravi._jit.functions import sparing
     from ravi.live.choices import grid_words, level_words
+    from ravi.live.environment import world_of
     from ravi.live.learned import POLICIES
     from ravi.live.learning import Broken, Halted, learn
-    from ravi.live.policies.playing import made
     from ravi.live.rewards import MODES
     from ravi.mdps.from_gymnasium import TERMINATIONS
     from ravi.runtime import archive
@@ -156,22 +155,22 @@ def learn(
         ids.given_options(learner)
     if save is not None:
         archive.check_place(save)  # told before the work, not after
-    if ids.names_an_mdp(env):
-        raise an_mdp(env, learner or "psrl")
     before = 0
     if checkpoint is not None and checkpoint.exists():
         header, _ = archive.read(checkpoint, "agent")
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
-    with closing(made(env, given)) as world:
+    mdp = ids.names_an_mdp(env)
+    with closing(world_of(env, given, discount=discount if mdp else None)) as world:
         grid = _grid(world, bins, low, high, outside, discover, learner)
         limits = _reward_range(world, learner, termination, rewards, reward_range)
         short = sparing(4.0) if T <= SHORT else nullcontext()
         with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:
             try:
                 found = learn(
-                    world, learner, T, discount=discount, termination=termination, grid=grid, discover=discover or None,
-                    rewards=rewards, reward_range=limits, reward_scale=reward_scale, memory=memory, seed=seed,
-                    until_gap=until_gap, assume=assume, evaluate=evaluate, checkpoint=checkpoint, progress=progress,
+                    env if mdp else world, learner, T, discount=discount, termination=termination, grid=grid,
+                    discover=discover or None, rewards=rewards, reward_range=limits, reward_scale=reward_scale,
+                    memory=memory, seed=seed, until_gap=until_gap, assume=assume, evaluate=evaluate,
+                    checkpoint=checkpoint, progress=progress,
                 )  # fmt: skip
                 halted = False
             except Halted as stop:
@@ -285,7 +284,7 @@ def _time_limit(world: Any) -> int | None:
     """The time limit that the environment of an id comes with."""
     from ravi.mdps.environments import imported
 
-    registered = imported().registry.get(world.spec.id)
+    registered = imported().registry.get(world.spec.id) if world.spec is not None else None
     return None if registered is None else registered.max_episode_steps
 
 

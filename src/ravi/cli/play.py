@@ -133,15 +133,16 @@ def _environment(
     policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
-    from ravi.live.policies.playing import learned_in, learned_options, made, showing
+    from ravi.live.environment import world_of
+    from ravi.live.policies.playing import learned_in, learned_options, showing
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
         if name is not None:
-            world = made(name, learned_options(learned, name, allow_code) | given, render)
+            world = world_of(name, learned_options(learned, name, allow_code) | given, render)
         else:
-            world = made(*learned_in(learned, allow_code, given), render)
+            world = world_of(*learned_in(learned, allow_code, given), render)
     return showing(world, render, "--render")
 
 

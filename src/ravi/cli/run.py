@@ -113,6 +113,47 @@ def run(
         raise stopped_early(save)
 
 
+def compare(
+    mdp: MDP,
+    learners: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).",
+            autocompletion=completion.learners,
+        ),
+    ],
+    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    seeds: Annotated[str, SEEDS] = "16",
+    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
+    as_json: JSON = False,
+) -> None:
+    """Compare learners on an MDP, on the same seeds: exact regret with intervals, upper quantiles, and who is behind.
+
+    For many MDPs, tuning, or runs of hours use a suite: ravi suite run.
+    """
+    from ravi import validation
+    from ravi.comparison import compare
+    from ravi.runtime import archive
+
+    typed(mdp, *learners)
+    if figure is not None:
+        from ravi.display.style import library, written
+
+        archive.check_place(figure, "the figure")  # told before the work, not after
+        library()
+    with progress_bar(f"comparing on {mdp}") as progress:
+        found = compare(
+            learners, mdp, validation.steps(steps), validation.seeds(seeds, "--seeds"), level=level, progress=progress,
+            device=device, threads=threads,
+        )  # fmt: skip
+    say_json(found.json()) if as_json else say(found, whole=True)
+    if figure is not None:
+        written(found.plot().figure, figure)
+
+
 def solve(
     mdp: MDP,
     method: Annotated[

@@ -65,23 +65,6 @@ def lists(problem: Problem) -> Lists:
     return Lists(pair, np.argsort(pair), count, coordinate, start, *flat)
 
 
-def greedy_pass(
-    psi: Lists, r: Array, gamma: float, theta: Array, inverse: Array, beta: Array, due: Array, V: Array, policy: Array
-) -> None:
-    """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
-
-    r: (X, A). theta: (n, d). inverse: Lambda^{-1} (n, d, d). beta: (n,).
-    """
-    _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy)
-
-
-def policy_pass(
-    psi: Lists, r: Array, gamma: float, theta: Array, inverse: Array, beta: Array, policy: Array, V: Array, Q: Array
-) -> None:
-    """V (n, S + 1, X) and Q (n, S, X, A) under a policy (n, S, X, A), in place."""
-    _policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q)
-
-
 @compiled
 def _gather(psi, theta, inverse, t, G):  # type: ignore[no-untyped-def]
     """What pairs need of theta_hat, t (m, X A), and of Lambda^{-1}, G (m (m + 1) / 2, X A), twice off the diagonal."""
@@ -127,7 +110,11 @@ def _stage(psi, r, gamma, t, G, beta, v, phi, row, mean, square, Q):  # type: ig
 
 
 @compiled
-def _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: ignore[no-untyped-def]
+def greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: ignore[no-untyped-def]
+    """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
+
+    r: (X, A). theta: (n, d). inverse: Lambda^{-1} (n, d, d). beta: (n,).
+    """
     n, S, X, A = policy.shape
     m, pairs = psi.coordinate.shape
     t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
@@ -156,7 +143,8 @@ def _greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: 
 
 
 @compiled
-def _policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ignore[no-untyped-def]
+def policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ignore[no-untyped-def]
+    """V (n, S + 1, X) and Q (n, S, X, A) under a policy (n, S, X, A), in place."""
     n, S, X, A = policy.shape
     m, pairs = psi.coordinate.shape
     t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
@@ -24,6 +24,8 @@ from ravi.runtime import archive, tree
 from ravi.validation import require_pandas
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ravi.display.style import Drawn
     from ravi.runtime.archive import Place
 
@@ -41,7 +43,7 @@ def versions() -> dict[str, str]:
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "display", "lab", "live", "statistics", "verify"}
-FILES_APART = {"__init__.py", "kit.py", "testing.py"}
+FILES_APART = {"__init__.py", "comparison.py", "kit.py", "testing.py"}
 
 
 @cache
@@ -299,12 +301,17 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The learner, the MDP and the number of steps."""
+        """The learner, and the `setup`."""
+        return f"{self.learner} on {self.setup}"
+
+    @property
+    def setup(self) -> str:
+        """The MDP, its criterion, and the numbers of steps and seeds."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
         steps, seeds = printable.counted(self.steps, "step"), printable.counted(n, "seed")
         criterion = f"gamma {self.discount:.10g}" if self.discount < 1 else "average reward"
-        return f"{self.learner} on {self.mdp} ({criterion}): {steps}, {seeds}{state}"
+        return f"{self.mdp} ({criterion}): {steps}, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The results by name, as text."""
@@ -356,14 +363,16 @@ class Run:
 
         return of_run(self, axes=axes, label=label, log=log)
 
-    def to_pandas(self) -> Any:
-        """The curves as a pandas DataFrame: a row for every seed and time, a column for every curve."""
+    def to_pandas(self) -> DataFrame:
+        """The curves as a pandas DataFrame: a row for every seed and time; a column for every curve, the learner, the
+        MDP, and every setting of the learner."""
         pandas = require_pandas("run.to_pandas()", "run.regret_curve")
         times, seeds = self.times, np.array(self.seeds)
         curves = [name for name in CURVES if name in self.results]
         columns = {"seed": np.repeat(seeds, len(times)), "time": np.tile(times, len(seeds))}
         columns |= {name: self.results[name].ravel() for name in curves}
-        return pandas.DataFrame(columns).assign(learner=self.learner, mdp=self.mdp)
+        frame = pandas.DataFrame(columns).assign(learner=self.learner, mdp=self.mdp)
+        return frame.assign(**setting_columns(self.settings, frame.columns))
 
     def _repr_html_(self) -> str:  # what a notebook shows
         from ravi.display.html import of_run
@@ -372,6 +381,13 @@ class Run:
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(f"  {name:16} {words}" for name, words in self.facts())])
+
+
+def setting_columns(settings: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
+    """Settings as columns of one value; lists as text. One that has the name of another column has `setting_` before
+    it."""
+    named = {f"setting_{name}" if name in taken else name: value for name, value in settings.items()}
+    return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in named.items()}
 
 
 def shaped(run: Run) -> Run:

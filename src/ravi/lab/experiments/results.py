@@ -7,6 +7,7 @@ rows of one run with different bits are a conflict, and are named. Nothing is ev
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,14 +29,16 @@ from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.overview import KEYS, listed
 from ravi.lab.experiments.recorded import curves_of
-from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.rows import CURVES, SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
 from ravi.machine import cores
 from ravi.measures.curve import grid
-from ravi.validation import InputError, did_you_mean, must_be
+from ravi.runtime.result import setting_columns
+from ravi.validation import InputError, did_you_mean, must_be, require_pandas
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    from pandas import DataFrame
 
     from ravi.lab.experiments.schedule.settings import Setting
     from ravi.lab.experiments.suite_file.specification import Entry, Suite
@@ -233,6 +236,17 @@ class Results:
         chosen = ", ".join(known if columns is None else columns)
         condition = "" if where is None else f" WHERE ({where}\n)"
         return self.sql(f"SELECT {chosen} FROM all_runs{condition} ORDER BY {', '.join(ORDER)}")
+
+    def to_pandas(self) -> DataFrame:
+        """The runs that entries report as a tidy pandas DataFrame: a row for every entry and seed, with all columns of
+        the view `results` but the curves, and one for every setting of the learners (`scale`, ...)."""
+        pandas = require_pandas("results.to_pandas()", "results.sql(query) gives an Arrow table; results.regret(...)")
+        left_out = ", ".join((*CURVES, "traceback"))
+        rows = self.sql(f"SELECT * EXCLUDE ({left_out}) FROM results ORDER BY ALL").to_pylist()
+        for row in rows:
+            settings = json.loads(row.pop("constants") or "{}")
+            row |= setting_columns(settings, tuple(row))
+        return pandas.DataFrame(rows)
 
     def sql(self, query: str) -> pa.Table:
         """The answer to a query over the views `results`, `runs` (those that entries report, each once), `all_runs` (of

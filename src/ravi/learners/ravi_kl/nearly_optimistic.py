@@ -19,12 +19,12 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
+from ravi.estimators.rewarded import earn_step
 from ravi.learners.posterior.draws import draw_and_plan, goal_of, posterior, usual_prior
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
 from ravi.optimism.relative_entropy import most_of_coins
-from ravi.random import REWARD, uniform
 
 SPANS = 2.0  # of the most optimistic bias: those of a candidate have at most that span
 
@@ -47,12 +47,12 @@ class Earned(NamedTuple):
     total: Array  # (n, X, A)
     key: Array  # (n,)
     table: Array  # what is earned   (X, A)
-    random: bool
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
 
 
 NO_TABLE = np.zeros((0, 0))
 NO_TABLE.flags.writeable = False  # as that of a problem is: both are compiled once
-NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, False)
+NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, 0)
 
 
 class Scratch(NamedTuple):
@@ -240,11 +240,7 @@ def plan_with(candidate: str | None) -> Callable[..., Any]:
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step, and what it earns where rewards are not known; one thread's."""
-    plays, total, key, table, random = own.earned
+    plays, total, key, table, law = own.earned
     if plays.shape[0] > 0:
-        reward = table[x, a]
-        if random:
-            reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
-        plays[i, x, a] += 1
-        total[i, x, a] += reward
+        earn_step(plays, total, key, table, law, i, t, x, a)
     return tally_play(own.visits, own.moves, own.room.left, i, x, a, slot)

@@ -59,7 +59,7 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
     import jinja2
     from plotly.offline import get_plotlyjs
 
-    from ravi.lab.report.numbers import percent
+    from ravi.display.numbers import percent
     from ravi.lab.report.page import words
     from ravi.lab.report.page.charts import chart_data, embedded
     from ravi.lab.report.page.content import content
