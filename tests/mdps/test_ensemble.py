@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import ravi
 from ravi.core import MDP, Problem
 from ravi.mdps import ensemble, garnet
 from ravi.validation import InputError
@@ -66,13 +65,6 @@ def test_a_mixture_does_not_depend_on_how_its_simulators_are_written(first, seco
     np.testing.assert_array_equal(dense_features(found), np.stack([P, Q], axis=-1))
 
 
-def test_an_mdp_among_the_simulators_brings_the_rest_wherever_it_stands():
-    expected = ensemble([as_mdp(P), as_mdp(Q)], THETA).digest
-    assert ensemble([as_mdp(P), Q], THETA).digest == expected
-    assert ensemble([function(P), as_mdp(Q)], THETA).digest == expected
-    assert ensemble([as_mdp(P), Q], THETA, **REST, states=X, actions=A).digest == expected
-
-
 def test_rewards_may_be_a_function_and_the_start_one_state():
     known = REST | {"rewards": lambda x, a: TOLD.rewards[x, a], "initial": 3}
     mdp = ensemble([function(P), function(Q)], THETA, **known, states=X, actions=A)
@@ -119,16 +111,6 @@ def test_successors_of_no_simulator_are_not_stored():
     assert mdp.branching == 2
     np.testing.assert_array_equal(mdp.successors[4, 0], (4, 5))
     np.testing.assert_array_equal(mdp.transitions[4, 0], THETA)
-
-
-@pytest.mark.parametrize("more", [[P], [P, 0.5 * P + 0.5 * Q]], ids=("equal", "dependent"))
-def test_dependent_simulators_are_a_mixture_and_learned_as_one(more):
-    """theta is not unique, the kernel is: the learner's P_hat V comes close to P V all the same."""
-    simulators = [P, Q, *more]
-    theta = np.full(len(simulators), 1 / len(simulators))
-    mdp = ensemble(simulators, theta, **REST)
-    run = ravi.run("ravi-ucb/mixture,scale=0.01,eta=1", mdp, 20_000, 4)
-    assert (run.gap < 0.01 * run.optimum).all()
 
 
 def test_units_come_along():
