@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ravi.display.numbers import number
 from ravi.display.pictures import of_run
 from ravi.display.style import (
     COLOURS,
@@ -17,6 +18,7 @@ from ravi.display.style import (
     Drawn,
     Look,
     canvas,
+    label_ticks,
     legend_below,
     line,
     looks,
@@ -100,7 +102,7 @@ def regret_curves(
     given = {name: (np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
     behind = {name: (t[t >= begin], v[t >= begin]) for name, (t, v) in given.items()}
     behind = {name: tv for name, tv in behind.items() if len(tv[1]) and (logarithmic or tv[1].max() <= 3 * top)}
-    with canvas(width, 0.66 * width) as (figure, ax):
+    with canvas(width, 0.66 * width, title) as (figure, ax):
         for number, (name, (times, values)) in enumerate(behind.items()):
             ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
                     linestyle=("-", "--", ":")[number % 3])  # fmt: skip
@@ -112,7 +114,8 @@ def regret_curves(
         else:
             ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
         ax.margins(x=0)
-        ax.set(xlabel="step t", ylabel="regret (sum of gaps)", title=title)
+        ax.set(xlabel="step t", ylabel="regret (sum of gaps)")
+        label_ticks(ax)
         _named(ax) if named else legend_below(figure, ax)
     return Drawn(figure, {"curves": shown, "bounds": behind, "level": level})
 
@@ -121,14 +124,16 @@ def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str 
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
     shown = {label: _shown(label, held, level) for label, held in curves.items()}
     positive = any((one.mean > 0).any() for one in shown.values())
-    with canvas(SINGLE, 0.66 * SINGLE) as (figure, ax):
+    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
         _lines(ax, shown, positive)
         if positive:
-            top = max(float(one.mean.max()) for one in shown.values())
-            ax.set_yscale("log")
-            ax.set_ylim(max(FLOOR * top, CERTAIN), 2 * top)  # lines leave at the bottom
+            means = np.concatenate([one.mean for one in shown.values()])
+            top = float(means.max())
+            ax.set_yscale("log")  # lines leave at the bottom
+            ax.set_ylim(max(FLOOR * top, CERTAIN, float(means[means > 0].min()) / 2), 2 * top)
         ax.margins(x=0)
-        ax.set(xlabel="step t", ylabel="gap (reward per step)", title=title)
+        ax.set(xlabel="step t", ylabel="gap (reward per step)")
+        label_ticks(ax)
         legend_below(figure, ax)
     return Drawn(figure, {"curves": shown, "level": level})
 
@@ -170,7 +175,7 @@ def _named(axes: Any) -> None:
     for (value, one), at, place in zip(ends, share, places, strict=True):
         colour = one.get_color()
         axes.annotate(
-            f"{one.get_label()}  {value:,.0f}", (1.0, at), (1.035, place), "axes fraction", "axes fraction",
+            f"{one.get_label()}  {number(value)}", (1.0, at), (1.035, place), "axes fraction", "axes fraction",
             va="center", color=colour, annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5), "shrinkB": 0},
         )  # fmt: skip
@@ -179,16 +184,13 @@ def _named(axes: Any) -> None:
 
 def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: str = "") -> None:
     """Regret against time, the mean over seeds with a band from the least to the largest."""
-    axes: Any = None
+    figure, ((axes,),) = panels(width=1.35 * SINGLE, title=title)
     for label, run in runs.items():
-        drawn = of_run(run, axes=axes, label=label)
-        axes = drawn.figure.axes[0]
-    axes.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)", title=title)
+        of_run(run, axes=axes, label=label)
+    axes.set(xlabel="step t", ylabel="regret (exact; mean and range over seeds)")
     axes.margins(x=0)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y", color=PALE, linewidth=0.4)
-    written(axes.figure, path)
+    written(figure, path)
 
 
 def ladder_figure(rungs: Ladder, path: str) -> None:
@@ -200,9 +202,7 @@ def ladder_figure(rungs: Ladder, path: str) -> None:
     values = [value for _, value in shown][::-1]
     axes.plot(values, labels, "o", color=COLOURS[0])
     for value, label in zip(values, labels, strict=True):
-        axes.annotate(
-            f"{value:,.0f}", (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8
-        )
+        axes.annotate(number(value), (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
     axes.axvline(rungs.optimum, color="#888888", linestyle="--", linewidth=1)
     axes.annotate("T × optimum", (rungs.optimum, -0.45), xytext=(3, 0), textcoords="offset points", fontsize=8)
     axes.set_ylim(-0.6, len(labels) - 0.4)

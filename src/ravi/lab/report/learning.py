@@ -116,13 +116,13 @@ def policy_steps(record: Watched, *, title: str = "") -> Drawn:
         "largest of a state": _means(record.largest, k),
         "effective step": _means(record.step, k),
     }
-    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
+    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE, title=title)
     with styled():
         left, right = axes[0]
         for place, name in enumerate(("mean over states", "largest of a state")):
             _band(left, k, shown[name], name, place)
         left.axhline(most**2 / 8, color=GREY, linestyle=(0, (1, 1)), linewidth=1, label="(ηH)²/8: never above")
-        left.set(xlabel="epoch k", ylabel="KL(πₖ ‖ πₖ₋₁) (nats)", title=title)
+        left.set(xlabel="epoch k", ylabel="KL(πₖ ‖ πₖ₋₁) (nats)")
         _band(right, k, shown["effective step"], "effective step sₖ", 2)
         right.axhline(most, color=GREY, linestyle="--", linewidth=1, label="ηH: never above")
         right.set(xlabel="epoch k", ylabel="step (nats)", title=f"η = {record.eta:.3g}, H = {record.horizon:g}")
@@ -143,14 +143,14 @@ def validity(record: Watched, *, title: str = "") -> Drawn:
     shown = {"bonus": _means(record.bonus, k), "true error": _means(record.error, k)}
     least = np.minimum.reduceat(record.margin, k[:-1] - 1, axis=1)  # (n, points)
     invalid = float((record.margin < 0).mean())
-    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE)
+    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE, title=title)
     with styled():
         left, right = axes[0]
         for place, (name, one) in enumerate(shown.items()):
             _band(left, k, one, f"{name}, mean under the policy", place)
         if any((one[0] > 0).any() for one in shown.values()):
             left.set_yscale("log")
-        left.set(xlabel="epoch k", ylabel="value (reward)", title=title)
+        left.set(xlabel="epoch k", ylabel="value (reward)")
         worst = least.min(axis=0)
         line(right, k[1:] - 1, worst, "least margin, all pairs and seeds", look(6))
         most = float(np.abs(worst).max()) or 1.0

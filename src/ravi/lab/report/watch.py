@@ -109,7 +109,7 @@ class View:
         line = row.line
         if line.setting is None:
             return 0 if row.why == "tuning failed" else line.asked
-        return line.asked - done_of(row) - line.failed
+        return line.asked - row.done - line.failed
 
     @property
     def finished(self) -> bool:
@@ -149,11 +149,6 @@ class View:
         if work is None or last - first < ENOUGH or after <= before:
             return None
         return work * (last - first) / (after - before)
-
-
-def done_of(row: Row) -> int:
-    """How many runs of an entry succeeded; those of a large world have no regret."""
-    return len(row.line.seeds) + len(row.line.unrecorded)
 
 
 def _state(folder: Path) -> list[tuple[str, int, int]]:
@@ -298,7 +293,7 @@ def _learners(view: View, height: int | None, width: int) -> RenderableType:
             mean, ends = estimate_and_interval(estimate, low, high, DECIMALS["regret"])
             ends = "one seed" if len(line.seeds) == 1 else ends
         names = (line.section, titled(line.mdp), line.label, line.column)
-        cells = (*names, f"{line.steps:,}", f"{done_of(row)} of {line.asked}", str(line.failed), mean, ends)
+        cells = (*names, f"{line.steps:,}", f"{row.done} of {line.asked}", str(line.failed), mean, ends)
         table.add_row(*map(_words, cells[: len(table.columns)]), style="dim" if not view.left(row) else "")
     if len(shown) < len(view.rows):
         whole = sum(not view.left(row) for row in view.rows) - sum(not view.left(row) for row in shown)
@@ -313,7 +308,7 @@ def fitting(view: View, most: int) -> Sequence[Row]:
 
     def urgency(place: int) -> tuple[int, int]:
         row = view.rows[place]
-        return (2 if not view.left(row) else 0 if done_of(row) or row.line.failed else 1, place)
+        return (2 if not view.left(row) else 0 if row.done or row.line.failed else 1, place)
 
     chosen = sorted(sorted(range(len(view.rows)), key=urgency)[: max(1, most - 1)])
     return [view.rows[place] for place in chosen]
