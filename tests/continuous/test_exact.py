@@ -53,6 +53,16 @@ def test_the_error_falls_with_the_square_of_the_nodes_of_the_level(fine):
     assert errors[-1] < 5e-4
 
 
+def test_a_smooth_policy_has_the_same_return_on_128_and_on_512_nodes(fine):
+    def smooth(x):
+        up = 1 / (1 + np.exp(-8 * (x[:, 0] - 0.4)))
+        return np.stack([0.1 * (1 - up), 0.9 * (1 - up), up], axis=-1)
+
+    coarse = reference(level(), 128)
+    here, there = (exact.return_of(ref, smooth(ref.grid.nodes)) for ref in (coarse, fine[0]))
+    assert abs(here - there) < 1e-10
+
+
 def test_a_reference_that_is_too_coarse_is_refused():
     with pytest.raises(InputError, match="take more nodes"):
         reference(level(), 8)
