@@ -55,6 +55,9 @@ class Problem:
         What results and messages call it.
     units
         What the rewards 0 and 1 stand for, in the user's units.
+    reward_law
+        How a play earns, r(x, a) being the mean: "deterministic", "bernoulli", or "beta" (Beta(2 r, 2 (1 - r)));
+        None where nothing is said: it earns r(x, a), but for learners that do not know r, and choose a law.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Problem:
     pair_features: Floats | None = None
     name: str = "mdp"
     units: tuple[float, float] = (0.0, 1.0)
+    reward_law: str | None = None
 
     def __post_init__(self) -> None:
         for name, value in problem_fields(self).items():
@@ -132,6 +136,7 @@ class Problem:
     def __repr__(self) -> str:
         mixture = f", d={self.dimension}" if self.dimension else ""
         units = "" if self.units == (0.0, 1.0) else f", rewards from {self.units[0]:g} to {self.units[1]:g}"
+        units += "" if self.reward_law is None else f", {self.reward_law} rewards"
         return (
             f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
             f"{f'gamma={self.discount:g}' if self.discount < 1 else 'average reward'}{units}>"
@@ -153,7 +158,7 @@ class MDP(Problem):
         Whether that is positive, a bool of shape (X, A, B).
     parameter
         theta, with P = <theta, psi>, of shape (D,); None without features.
-    rewards, successors, initial, discount, features, pair_features, name, units
+    rewards, successors, initial, discount, features, pair_features, name, units, reward_law
         Those of a `Problem`.
 
     Examples
@@ -192,6 +197,7 @@ class MDP(Problem):
     def digest(self) -> str:
         """A hash of every number of the MDP but its units: two MDPs with the same digest are the same."""
         hashed = sha256(repr(self.discount).encode())
+        hashed.update((self.reward_law or "").encode())
         hashed.update(repr((self.parameter_bound, self.feature_bound)).encode())
         arrays = (self.rewards, self.successors, self.transitions, self.initial)
         for array in (*arrays, self.features, self.parameter, self.pair_features):

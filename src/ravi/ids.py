@@ -271,13 +271,14 @@ def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
     named, builder, args, kwargs = _built_by(text)
     takes(text, builder, None, None, *args, **kwargs)
 
+    allowed = CRITERIA if named.known is None else named.known.criteria
+    allowed = CRITERIA[:1] if "doubling" in named.wrappers else allowed  # its phases end at resets
+
     def make(mdp: MDP | Problem, steps: int) -> Learner:
         a_problem(mdp, "mdp")
         if named.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
-        if mdp.criterion not in (
-            named.known.criteria if named.known is not None and not named.wrappers else CRITERIA[:1]
-        ):
+        if mdp.criterion not in allowed:
             raise InputError(f"{text} is for the discounted criterion, and {mdp.name} has the {mdp.criterion} one")
         told = mdp.problem if isinstance(mdp, MDP) and not named.oracle else mdp
         made = builder(told, steps, *args, **kwargs)

@@ -216,6 +216,7 @@ def probability(value: Any, name: str) -> float:
 
 
 CRITERIA = ("discounted", "average")
+LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 
 def discount_of(criterion: Any, discount: Any) -> float:
@@ -540,6 +541,8 @@ def problem_fields(self: Problem) -> dict[str, Any]:
         "initial": sealed(initial),
     }
     fields["units"] = units(self.units)
+    if self.reward_law is not None:
+        one_of(self.reward_law, LAWS, "reward_law")
     if self.pair_features is not None:
         fields["pair_features"] = sealed(_pair_features(self.pair_features, X, A))
     if features is None:

@@ -44,12 +44,12 @@ class Earned(NamedTuple):
     total: Array  # (n, X, A)
     key: Array  # (n,)
     table: Array  # what is earned   (X, A)
-    random: bool
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
 
 
 NO_TABLE = np.zeros((0, 0))
 NO_TABLE.flags.writeable = False  # as that of a problem is: both are compiled once
-NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, False)
+NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, 0)
 
 
 class Scratch(NamedTuple):
@@ -223,7 +223,7 @@ def plan_with(candidate: str | None) -> Callable[..., Any]:
 @compiled
 def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """Count the step, and what it earns where rewards are not known; one thread's."""
-    plays, total, key, table, random = own.earned
+    plays, total, key, table, law = own.earned
     if plays.shape[0] > 0:
-        earn_step(plays, total, key, table, random, i, t, x, a)
+        earn_step(plays, total, key, table, law, i, t, x, a)
     return tally_play(own.visits, own.moves, own.room.left, i, x, a, slot)

@@ -43,7 +43,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation, TheoryConstants
 from ravi.estimators.counts import Counts, counts, tallies
-from ravi.estimators.rewarded import KINDS, Rewarded
+from ravi.estimators.rewarded import Rewarded, law_of
 from ravi.learners.options import takes
 from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
@@ -134,11 +134,11 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
 
 @takes()
 def unknown_rewards(
-    problem: Problem, T: int, o: Options, rewards: str = "bernoulli", reward_scale: float = 1.0
+    problem: Problem, T: int, o: Options, rewards: str | None = None, reward_scale: float = 1.0
 ) -> Learner:
-    """RAVI-KL on counts that is not told its rewards: what a step earns is 1 with probability r(x, a) and else 0
-    (rewards=bernoulli), or r(x, a) (rewards=deterministic). `reward_scale` multiplies the radius of rewards, or their
-    bonus (plan=mirror).
+    """RAVI-KL on counts that does not know its rewards. A step earns 1 with probability r(x, a) and else 0
+    (rewards=bernoulli, unless the MDP has another law), r(x, a) (rewards=deterministic), or a beta variate of that mean
+    (rewards=beta). `reward_scale` multiplies the radius of rewards, or their bonus (plan=mirror).
 
     Setting: discounted with resets, tabular; rewards unknown.
     Guarantee: that of RAVI-KL, and sqrt(X A T ln(X A T)) more.
@@ -146,7 +146,7 @@ def unknown_rewards(
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
-    kind = validation.one_of(rewards, KINDS, "rewards")
+    kind = law_of(problem, rewards)
     reward_scale = validation.nonnegative(reward_scale, "reward_scale")
     if o.plan != "mirror":
         return optimistic(problem, o, kind, reward_scale)
@@ -213,7 +213,7 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         earned = NOTHING
         if rewards is not None:
             _, plays, total, key = s.earned
-            earned = Earned(plays, total, key, problem.rewards, rewards == "bernoulli")
+            earned = Earned(plays, total, key, problem.rewards, validation.LAWS[rewards])
         room = scratch(problem, told, o.candidate == "posterior", rewards is not None, len(s.stage), teams)
         return Own._make((problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room))
 
