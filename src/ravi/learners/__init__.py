@@ -74,6 +74,7 @@ LEARNERS = {
     "ravi-kl": _here(
         "ravi_kl.ravi_kl:tabular",
         "plans with the best kernel of a relative-entropy confidence set; small regret, no tuning",
+        criteria=BOTH,
     ),
     "ravi-kl/mixture": _here(
         "ravi_kl.mixture:linear_mixture",
@@ -82,6 +83,7 @@ LEARNERS = {
     "ravi-kl/unknown-rewards": _here(
         "ravi_kl.ravi_kl:unknown_rewards",
         "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
+        criteria=BOTH,
     ),
     "ucrl2": _here(
         "ucrl.ucrl:ucrl2",
