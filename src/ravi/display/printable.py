@@ -39,6 +39,12 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def with_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A title, and below it what there is to say, each by its name."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:{width}}  {words}" for name, words in rows)])
+
+
 def titled(mdp: str) -> str:
     """The id of an MDP; of one in a file, the file's name without its folders."""
     return os.path.basename(mdp) if os.path.isabs(mdp) else mdp
