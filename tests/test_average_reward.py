@@ -11,9 +11,21 @@ from ravi.runtime.result import Run
 from ravi.validation import InputError
 
 RIVER = "riverswim/4,criterion=average"
-LEARNERS = (
-    "uniform;optimum;ucrl2;ucrl2,support=on;ucrl2b;kl-ucrl;scal,span=4;scal+,span=4;psrl;psrl,support=on"
-).split(";")
+LEARNERS = [
+    "uniform",
+    "optimum",
+    "ucrl2",
+    "ucrl2,support=on",
+    "ucrl2b",
+    "kl-ucrl",
+    "scal,span=4",
+    "scal+,span=4",
+    "psrl",
+    "psrl,support=on",
+    "ravi-kl",
+    "ravi-kl,support=off",
+    "ravi-kl/unknown-rewards,plan=greedy",
+]
 
 
 def test_the_criterion_is_part_of_the_mdp(tmp_path):

@@ -1,11 +1,16 @@
 """What commands share: options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
 
+import inspect
 import json
 import os
+import re
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from copy import copy
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -25,7 +30,8 @@ OPTION = Annotated[
 ]
 DISCOUNT = Annotated[float | None, typer.Option(help="gamma, unless the id of the MDP or its file says it.")]
 CRITERION = Annotated[
-    str | None, typer.Option(help="What counts, unless the id says it: discounted, or average (without resets).")
+    str | None,
+    typer.Option(help="What counts, unless the id says it: discounted, average, or episodic,episode=LENGTH."),
 ]
 SEEDS = typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
 SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
@@ -38,6 +44,32 @@ def with_options(mdp: str, discount: float | None, criterion: str | None) -> str
             raise InputError(f"--{key} {value}: {mdp} says its own")
         mdp += "" if value is None else f",{key}={value}"
     return mdp
+
+
+def declared(function: Callable[..., None]) -> Callable[..., None]:
+    """A function as a command: its parameters are the arguments, those after `*` the options, a flag has no opposite.
+
+    What each is comes from the section Parameters of its docstring, which is no part of the help's text.
+    """
+    about, _, section = (inspect.getdoc(function) or "").partition("\n\nParameters\n----------\n")
+    lines = re.findall(r"^(\w+)\n((?:    .*\n?)+)", section, re.MULTILINE)
+    said = {name: " ".join(text.split()) for name, text in lines}
+    hints, signature = get_type_hints(function, include_extras=True), inspect.signature(function)
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        kind, *given = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+        plain = typer.Option(*flag) if parameter.kind is parameter.KEYWORD_ONLY else typer.Argument()
+        info = copy(given[0]) if given else plain
+        info.help = said.get(name, info.help)
+        parameters.append(parameter.replace(annotation=Annotated[kind, info]))
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        function(**given)
+
+    command.__doc__, command.__signature__ = about, signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
 
 
 def typed(*names: str | None) -> None:

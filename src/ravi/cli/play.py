@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.cli.common import (
-    ALLOW_CODE, DISCOUNT, JSON, OPTION, SEED, options, progress_bar, say, say_json, typed, with_options,
+    ALLOW_CODE,
+    DISCOUNT,
+    JSON,
+    OPTION,
+    SEED,
+    options,
+    progress_bar,
+    say,
+    say_json,
+    typed,
+    with_options,
 )  # fmt: skip
 from ravi.validation import InputError
 
@@ -30,12 +40,10 @@ TERMINATION = Annotated[
 
 def evaluate(
     policy: POLICY,
-    env: Annotated[
-        str | None,
-        typer.Argument(help="The id of an environment or an MDP; by default the environment it was learned in."),
-    ] = None,
+    env: str | None = None,
+    *,
     cycles: CYCLES = "1000",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
+    confidence: float = 0.95,
     termination: TERMINATION = None,
     option: OPTION = None,
     discount: DISCOUNT = None,
@@ -43,7 +51,15 @@ def evaluate(
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
+    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling.
+
+    Parameters
+    ----------
+    env
+        The id of an environment or an MDP; by default the environment it was learned in.
+    confidence
+        The confidence level of the interval.
+    """
     from ravi import ids, validation
     from ravi.live.policies import Policy, evaluate
 
@@ -66,26 +82,31 @@ def evaluate(
 
 def play(
     policy: POLICY,
-    env: Annotated[
-        str | None, typer.Argument(help="The id of an environment; by default the one it was learned in.")
-    ] = None,
+    env: str | None = None,
+    *,
     cycles: CYCLES = "1",
-    episodes: Annotated[
-        str | None, typer.Option(help="Play this many episodes of the environment instead of cycles.")
-    ] = None,
-    video: Annotated[
-        Path | None, typer.Option(help="Record every episode as a video in this folder (needs MoviePy).")
-    ] = None,
-    render: Annotated[
-        str | None, typer.Option(help="How to show the environment: human (a window) or ansi (text).")
-    ] = None,
+    episodes: str | None = None,
+    video: Path | None = None,
+    render: str | None = None,
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
+    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes.
+
+    Parameters
+    ----------
+    env
+        The id of an environment; by default the one it was learned in.
+    episodes
+        Play this many episodes of the environment instead of cycles.
+    video
+        Record every episode as a video in this folder (needs MoviePy).
+    render
+        How to show the environment: human (a window) or ansi (text).
+    """
     from ravi import validation
     from ravi.live.policies import Policy, play
 

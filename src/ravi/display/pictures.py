@@ -15,12 +15,14 @@ from ravi.display.style import (
     MAP,
     SINGLE,
     Drawn,
+    label_ticks,
     legend_below,
     library,
     line,
     look,
     panels,
     styled,
+    wrapped,
 )
 from ravi.statistics.intervals import band
 from ravi.validation import InputError
@@ -43,7 +45,7 @@ def of_run(
         raise InputError("this run recorded neither regret nor reward (it was made with measured=False)")
     figure, curves, times = None, run.results[name], run.times
     if axes is None:
-        figure, ((axes,),) = panels(width=1.35 * SINGLE)
+        figure, ((axes,),) = panels(width=1.35 * SINGLE, title=run.mdp)
     with styled():
         style = look(len(axes.get_lines()))
         low, high = (curves.min(0), curves.max(0)) if level is None else band(curves, level=level)[1:]
@@ -52,9 +54,9 @@ def of_run(
         axes.set_xlabel("steps t")
         around = "mean, least and largest" if level is None else f"mean with {percent(level)} interval"
         axes.set_ylabel(f"{name}: {around} of {len(curves)} seeds" if len(curves) > 1 else name)
-        axes.set_title(run.mdp, fontsize=9)
         if log and any((np.asarray(one.get_ydata()) > 0).any() for one in axes.get_lines()):
             axes.set(xscale="log", yscale="log")
+        label_ticks(axes)
         axes.legend()
     return Drawn(axes.figure if figure is None else figure, {"times": times, name: curves})
 
@@ -67,7 +69,7 @@ def of_comparison(found: Comparison, *, log: bool = False) -> Drawn:
     for mdp, one in zip(mdps, axes.ravel(), strict=False):
         for learner in found.learners:
             of_run(found.runs[learner, mdp], axes=one, label=learner, log=log, level=found.level)
-        one.set_title(mdp, fontsize=9)
+        one.set_title(wrapped(mdp, 1.35 * SINGLE), fontsize=9)
         one.set_ylabel(f"regret (mean, {percent(found.level)} interval)")
         one.get_legend().remove()
     for empty in axes.ravel()[len(mdps) :]:
@@ -108,7 +110,7 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
     size = 0.42 if along else min(0.16, 2.2 / X)
     low, high = at.min(0) - 3.2 * size, at.max(0) + 3.2 * size
     width = min(DOUBLE, 1.15 * X) if along else 1.2 * SINGLE
-    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5)
+    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5, title=mdp.name)
     radius = 72 * width * size / (high - low)[0]  # of a node, in points
     moves = [
         (x, a, int(y), float(p))
@@ -136,7 +138,6 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
             axes.add_patch(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend:.3f}", **how))
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         axes.axis("off")
-        figure.suptitle(mdp.name, fontsize=9)
         marks = [Line2D([], [], color=COLOURS[a % len(COLOURS)]) for a in range(min(A, len(COLOURS)))]
         marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="none", markeredgecolor=COLOURS[1]))
         names = [name if name == f"action {a}" else f"{a}: {name}" for a, name in enumerate(where.actions)]

@@ -23,7 +23,7 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import MDP
 from ravi.gymnasium import TERMINATIONS
-from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, levels_of
+from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, kind_of, levels_of
 from ravi.live.grid import Grid
 from ravi.mdps import MDPS
 from ravi.mdps.environments import IDS, id_of, imported, make, name_of, opened
@@ -225,7 +225,13 @@ class Environment:
         self.env.close()
 
     def _actions(self) -> Encoder:
-        return encoder_of(self.env.action_space, levels_of(self.env.action_space) if self.levels else None)
+        space = self.env.action_space
+        if kind_of(space) == "Box" and not self.levels:
+            raise InputError(
+                f"{space} is continuous; learners here choose among finitely many: a wrapper says which, or leave out "
+                "the learner: the default takes a few levels"
+            )
+        return encoder_of(space, levels_of(space) if self.levels else None)
 
     def _reward(self, reward: Any) -> float:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ravi import validation
 from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
-from ravi.display.printable import counted
+from ravi.display.printable import counted, with_rows
 from ravi.live.agent import Agent
 from ravi.live.choices import Choices
 from ravi.live.estimates import Estimate
@@ -154,12 +154,12 @@ class Learned:
 
         told = self.agent.table.told
         return Policy(
-            table=self.table(which), discount=told.discount, units=told.units, learner=self._learner,
+            table=self.table(which), discount=told.discount, units=told.units, learner=self.learner,
             steps=self.plays, seed=self.agent.seed, environment=self.environment,
         )  # fmt: skip
 
     @property
-    def _learner(self) -> str:
+    def learner(self) -> str:
         """The learner's id, or its name where it has none."""
         return self.agent.given if isinstance(self.agent.given, str) else self.agent.learner.name
 
@@ -172,8 +172,8 @@ class Learned:
             made += f", until_gap = {self.missed:g} not reached"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
-    def facts(self) -> list[tuple[str, str]]:
-        """The results by name, as text."""
+    def facts(self, which: str | None = None) -> list[tuple[str, str]]:
+        """The results by name, as text. `which`: as for `table`."""
         H, chosen = self.agent.table.told.horizon, dict(self._choices())
         found = [("the environment", self._counters())]
         found += [(what, chosen[what]) for what in ("grid", "actions", "rewards") if what in chosen]
@@ -184,10 +184,10 @@ class Learned:
             found.append(("earned, later half", f"{earned.value:.6g} per step, discounted {earned.times(H)}"))
         elif self.environment["truncations"]:
             found.append(("earned", CUT.format(self.environment["truncations"])))
-        return found + self.claims()
+        return found + self.claims(which)
 
     def _choices(self) -> list[tuple[str, str]]:
-        return self.choices.words(self.environment, self._learner, self.agent.range)
+        return self.choices.words(self.environment, self.learner, self.agent.range)
 
     def _counters(self) -> str:
         at = self.environment
@@ -246,7 +246,7 @@ class Learned:
             ("the policy earns", earns),
             ("the policy is worth", worth),
         ]
-        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in lines)])
+        return with_rows(self.title, lines)
 
     def __repr__(self) -> str:
         return f"<Learned {self.title}>"

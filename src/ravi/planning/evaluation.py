@@ -16,6 +16,7 @@ A learner that plans backwards chooses S by what it may leave out: `effective_ho
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +38,7 @@ from ravi.planning.certificates import (
     tables,
 )
 from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain, relative_values
+from ravi.planning.episodes import evaluate_episodes
 from ravi.planning.sweeps import policy_sweep
 from ravi.runtime.walk import normalised
 from ravi.validation import policy_table
@@ -90,7 +92,8 @@ def evaluate(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     -------
     Evaluation
         V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors. In the average reward an
-        `AverageEvaluation`: gain and bias by state.
+        `AverageEvaluation`: gain and bias by state. In episodes, for a policy (X, A) or (S, X, A), an
+        `EpisodicEvaluation`: V and Q by stage.
 
     Examples
     --------
@@ -101,8 +104,9 @@ def evaluate(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     <Evaluation: return 0.00..., V and Q ± ...>
     """
     mdp = an_mdp(mdp)
-    if mdp.criterion == "average":
-        return evaluate_average(mdp, policy)  # type: ignore[return-value]  # what the criterion has
+    if mdp.criterion != "discounted":
+        found: Any = evaluate_episodes(mdp, policy) if mdp.criterion == "episodic" else evaluate_average(mdp, policy)
+        return found  # what the criterion has
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
@@ -127,7 +131,7 @@ def return_of(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> float | Flo
     Returns
     -------
     float, or an array (n,)
-        The normalised return (1 - gamma) <nu_0, V^pi>, in [0, 1].
+        The normalised return (1 - gamma) <nu_0, V^pi>, in episodes <nu_0, V^pi> / length, in [0, 1].
 
     Examples
     --------
@@ -138,7 +142,7 @@ def return_of(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> float | Flo
     True
     """
     mdp = an_mdp(mdp)
-    tables(mdp)  # an error where there is no discount
+    tables(mdp, average=mdp.episode is not None)  # an error in the average reward
     returns = evaluate(mdp, policy, tol).returns
     return returns if np.ndim(returns) else float(returns)
 

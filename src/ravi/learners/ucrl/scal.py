@@ -100,9 +100,9 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
     Composition: counts from 0 with one step to x_bar x bonus c beta x span-constrained value iteration x doubling.
     Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
-    Deviations: rewards are known, so the reward bonus is 0. With a discount, the aware mode plans with gamma P_bar + (1 - gamma) 1
-    nu_0^T and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.ucrl.core`).
-    Plans stop and phases end as in `ravi.learners.ucrl.ucrl`.
+    Deviations: rewards are known, so the reward bonus is 0. With a discount, the aware mode plans with gamma P_bar +
+    (1 - gamma) 1 nu_0^T and the same b, though gamma b would do. u starts where the last phase ended
+    (`ravi.learners.ucrl.core`). Plans stop and phases end as in `ravi.learners.ucrl.ucrl`.
 
     SCAL+ with its published bonus; `scale` multiplies it; `span` is c.
     """
