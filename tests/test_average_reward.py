@@ -25,6 +25,7 @@ LEARNERS = [
     "ravi-kl",
     "ravi-kl,support=off",
     "ravi-kl/unknown-rewards,plan=greedy",
+    "optimistic-q/average,span=3,scale=0.01",
 ]
 
 
@@ -54,6 +55,8 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
         (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
+        (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("optimistic-q/average,span=1,horizon=1", RIVER, 100), "horizon is 1; it must be more"),
         (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucrl2", RIVER, 100, pad=True), "pad is true"),
         (lambda: ravi.run("ucrl2", RIVER, 100, record=["trajectory"]), "'trajectory', which is of the discounted"),
