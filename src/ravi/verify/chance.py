@@ -38,9 +38,9 @@ def law(seeds: list[Any], values: Array, bound: float) -> Interval:
     """That of the mean of `values`, by what is known of each seed: a `Martingale`, a `Law` or nothing."""
     first, n = seeds[0], len(seeds)
     if isinstance(first, Martingale):
-        variance, step = sum(np.asarray(one.variance, float) for one in seeds), max(one.step for one in seeds)
-        return bernstein(variance, step, n, upper=first.upper)
-    return student(values, bound) if first is None else chernoff(*first, n)
+        variance = np.sum([one.variance for one in seeds], axis=0)
+        return bernstein(variance, max(one.step for one in seeds), n, upper=first.upper)
+    return student(values, bound) if first is None else chernoff(first.values, first.probabilities, n)
 
 
 def chernoff(values: Array, probabilities: Array, n: int) -> Interval:

@@ -1,4 +1,4 @@
-"""A claim is data: an id, one line, its place in the paper, its kind, and the function of the record that measures it."""
+"""A claim is data: an id, one line, its place in the paper, its kind, and the function that measures it."""
 
 from __future__ import annotations
 

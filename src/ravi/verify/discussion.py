@@ -27,7 +27,7 @@ claim = registry.claim
 
 
 def certified(setting: RunSetting, rewards: Array, eta: float) -> tuple[float, float]:
-    """sum_k <mu* - mu^{pi_k}, r_k> and the exact certificate of Lemma 4.3, a backup for each of the rewards (k, X, A)."""
+    """sum_k <mu* - mu^{pi_k}, r_k> and the exact certificate of Lemma 4.3; a backup for each of the rewards."""
     mdp, gamma = setting.mdp, setting.gamma
     other = np.random.default_rng(0).dirichlet(np.ones(mdp.states), size=(mdp.states, mdp.actions))
     P_hat = 0.7 * setting.P + 0.3 * other
@@ -112,4 +112,4 @@ def self_normalised_sums(s: Played) -> Measured:
     covariance = np.eye(3) + np.cumsum(phi[:, :, None] * phi[:, None, :], axis=0)
     total = np.cumsum(phi * noise[:, None], axis=0)
     norms = np.einsum("td,td->t", total, np.linalg.solve(covariance, total[..., None])[..., 0])
-    return norms, np.linalg.slogdet(covariance)[1] - 2 * np.log(s.setting.delta)
+    return norms, np.linalg.slogdet(covariance)[1] + 2 * s.setting.log_inverse_delta

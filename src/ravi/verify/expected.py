@@ -114,7 +114,7 @@ def radius(setting: RunSetting, books: Books) -> Array:
     if not setting.has("radius"):
         return np.full(len(books.covariance), _closed(setting))
     grown = growth(books.covariance, setting.lam)
-    return _noise(setting) * np.sqrt(grown + 2 * log(1 / setting.delta)) + sqrt(setting.lam) * setting.B_theta
+    return _noise(setting) * np.sqrt(grown + 2 * setting.log_inverse_delta) + sqrt(setting.lam) * setting.B_theta
 
 
 def _noise(setting: RunSetting) -> float:
@@ -212,13 +212,8 @@ def doubled(setting: RunSetting) -> float:
     balanced = constants.eta_balanced(H, mdp.actions, setting.steps, S, M)
     if not np.isclose(setting.eta, balanced, rtol=1e-9):
         return np.inf
-    return (
-        found.bonus
-        + max(S, slow(setting, setting.steps))
-        + slow(setting, setting.steps)
-        + found.boundary
-        + found.failure
-    )
+    s = slow(setting, setting.steps)
+    return found.bonus + max(S, s) + s + found.boundary + found.failure
 
 
 def slow(setting: RunSetting, plays: int) -> float:

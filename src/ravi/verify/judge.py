@@ -85,10 +85,10 @@ class Form(NamedTuple):
         optimum = T * setting.solution.optimum
         if setting.world is not None:
             optimum = setting.world.expected(T) @ setting.against.rho[0]
-        values = *(float(rung) for rung in rungs), float(self.bound), float(optimum)
+        ladder = Ladder(*(float(rung) for rung in (*rungs, self.bound, optimum)))  # type: ignore[arg-type]
         if setting.sets is None:
-            return Ladder(*values)
-        return Ladder(*values, ("measured regret", "what K5 charges its plays with", "explicit bound"))
+            return ladder
+        return ladder._replace(labels=("measured regret", "what K5 charges its plays with", "explicit bound"))
 
 
 def first_invalid(s: Played) -> int:
@@ -130,9 +130,8 @@ def worst(
     index = int(np.argmin(np.where(np.isnan(margin), -np.inf, margin)))
     if epochs is not None and margin[index] == np.inf:
         return Worst()
-    return Worst(
-        *(float(part[index]) for part in (margin, measured, bound)), None if epochs is None else int(epochs[index])
-    )
+    epoch = None if epochs is None else int(epochs[index])
+    return Worst(float(margin[index]), float(measured[index]), float(bound[index]), epoch)
 
 
 # ---- verdicts

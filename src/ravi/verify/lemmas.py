@@ -183,8 +183,8 @@ def error(s: Estimates, right: Array) -> Measured:
 
 def self_normalised(setting: RunSetting, covariance: Array, noise: Array) -> Measured:
     """||sum phi_i n_i||_{Lambda^-1} <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta)), Theorem C.2."""
-    grown = growth(covariance, setting.lam) - 2 * np.log(setting.delta)
-    return in_norm(covariance, noise), setting.H * np.sqrt(grown)
+    grown = growth(covariance, setting.lam)
+    return in_norm(covariance, noise), setting.H * np.sqrt(grown + 2 * setting.log_inverse_delta)
 
 
 def within(s: Estimates, bonus: Array) -> Measured:

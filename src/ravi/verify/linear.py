@@ -96,7 +96,7 @@ def noise(s: Estimates, V: Array) -> Array:
 def spread(s: Estimates) -> Array:
     """(H/2) sqrt(log det Lambda - d log lambda + 2 log(1/delta) + 2 X log 2)   (rows,)."""
     grown = growth(covariance(s), s.setting.lam)
-    return s.H / 2 * np.sqrt(grown - 2 * np.log(s.setting.delta) + 2 * s.setting.mdp.states * np.log(2))
+    return s.H / 2 * np.sqrt(grown + 2 * s.setting.log_inverse_delta + 2 * s.setting.mdp.states * np.log(2))
 
 
 @claim("L3", "||sum phi_t (V(y_t) - P V)|| <= (H/2) sqrt(log det + 2 log(1/delta) + 2 X log 2), at V_k and a corner",

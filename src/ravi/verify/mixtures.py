@@ -173,16 +173,21 @@ def plan_of(s: Played) -> Plan:
         wide = (policy[k] * gamma * H * (reach * norm + tol[k])).sum(-1)
         rows = phi[k, s.x[s.epoch == k], s.a[s.epoch == k]]
         walked = rows[: s.walked[k]]  # the learner adds as it walks
-        right = G + walked.T @ walked
+        right = added(G, walked)
         apart = np.abs(state.gram.covariance[k] - right).max() / right.max()
         found.append((V, own, valid, at.gap, _ends(at, Lam, model.theta), wide, G, apart))
-        G = G + rows.T @ rows
+        G = added(G, rows)
     V, own, valid, gap, likely, wide, Gs, off_G = (np.array(part) for part in zip(*found, strict=True))
     counts = moves.sum(-1)
     return at_truth(
         s.setting, policy, own, time=time, earned=counts, V=V, valid=valid, plays=(policy * counts).sum(-1),
         eps=given.slack * d * np.sqrt(H / time), tol=tol, made=Likely(off_G, phi, gap, likely, wide, Gs),
     )  # fmt: skip
+
+
+def added(G: Array, rows: Array) -> Array:
+    """G after the steps with these phi_U   (steps, d)."""
+    return G + rows.T @ rows
 
 
 def _most(model: Model, mdp: MDP, E: Ball, V: Array) -> Array:

@@ -63,7 +63,7 @@ class Books(NamedTuple):
 
     @property
     def visits(self) -> Array:
-        return self.moves.sum(-1)  # type: ignore[no-any-return]
+        return self.moves.sum(-1)
 
 
 class Plans(NamedTuple):
@@ -79,9 +79,9 @@ class Estimates:
     """The V and the data of each row, and what the learner's own estimator and bonus make of them."""
 
     phases: list[tuple[RunSetting, slice]]  # settings, and the rows of each
-    V: Array  # (rows, X)
+    V: Any  # (rows, X)
     data: Any  # D, as the learner holds it
-    books: Books  # what it should hold
+    books: Any  # what it should hold: `Books`
 
     def __init__(self, setting: RunSetting, **known: Any) -> None:
         self.setting = setting
@@ -98,7 +98,7 @@ class Estimates:
         name = f"{make.__module__}.{make.__qualname__}"
         if name not in self.__dict__:
             self.__dict__[name] = make(self)
-        return self.__dict__[name]  # type: ignore[no-any-return]
+        return self.__dict__[name]
 
     @property
     def H(self) -> float:
@@ -135,7 +135,7 @@ class Estimates:
     def _estimates(self) -> Array:
         found = []
         for setting, rows in self.phases:
-            D, (estimator, bonus, *_) = tree.take(self.data, rows), setting.parts
+            D, (estimator, bonus, *_) = tree.take(self.data, np.arange(len(self.V))[rows]), setting.parts
             phi = estimator.embed(self.V[rows])
             made = np.empty((3, len(self.V[rows]), *setting.mdp.rewards.shape))
             for part, value in zip(
@@ -176,8 +176,8 @@ class Played(Estimates):
         return self.plan_of(self)
 
     @cached_property
-    def V(self) -> Array:  # type: ignore[override]
-        return self.states.V if self.setting.sets is None else self.plan.own  # type: ignore[no-any-return]
+    def V(self) -> Any:
+        return self.states.V if self.setting.sets is None else self.plan.own
 
     # ---- epochs
 
@@ -213,7 +213,7 @@ class Played(Estimates):
 
     @cached_property
     def books(self) -> Books:
-        return tree.take(self.all_books, slice(self.K))  # type: ignore[no-any-return]
+        return tree.take(self.all_books, np.arange(self.K))
 
     @cached_property
     def all_books(self) -> Books:
@@ -248,7 +248,7 @@ class Played(Estimates):
 
     def along(self, f: Array) -> Array:
         """f_k(x_t, a_t) of f (K, X, A), step by step   (T+,)."""
-        return f[self.epoch, self.x, self.a]  # type: ignore[no-any-return]
+        return f[self.epoch, self.x, self.a]
 
     def by_epoch(self, values: Array) -> Array:
         """The sum of values (T+,) over each epoch   (K,)."""
@@ -275,19 +275,19 @@ class Played(Estimates):
     @cached_property
     def total(self) -> Array:
         """Visits of each pair   (X, A)."""
-        return self.visits.sum(0)  # type: ignore[no-any-return]
+        return self.visits.sum(0)
 
     @cached_property
     def table(self) -> Array:
         """The number of the table of rewards that is in force at each step, where they change   (T+,)."""
         world = self.setting.world
-        return world.number(self.t if world.clock == "plays" else self.epoch + 1)  # type: ignore[no-any-return]
+        return world.number(self.t if world.clock == "plays" else self.epoch + 1)
 
     @cached_property
     def lost(self) -> Array:
         """<mu* - mu^{pi_t}, r_t>, for every pi*, where rewards change   (T+, C)."""
         earned = np.einsum("kxa,jxa->kj", self.at.mu, self.setting.world.tables)[self.epoch, self.table]
-        return self.setting.against.rho[:, self.table].T - earned[:, None]  # type: ignore[no-any-return]
+        return self.setting.against.rho[:, self.table].T - earned[:, None]
 
     @cached_property
     def capped(self) -> Array:
@@ -318,12 +318,12 @@ class Backups(Estimates):
 
     @cached_property
     def books(self) -> Books:
-        return tree.take(self.played.all_books, self.learned)  # type: ignore[no-any-return]
+        return tree.take(self.played.all_books, self.learned)
 
     @cached_property
     def older(self) -> Books:
         """When the epoch of pi_i began."""
-        return tree.take(self.played.all_books, self.opened)  # type: ignore[no-any-return]
+        return tree.take(self.played.all_books, self.opened)
 
     @cached_property
     def table(self) -> Array:
@@ -331,13 +331,13 @@ class Backups(Estimates):
         played, world = self.played, self.setting.world
         if world is None:
             return np.zeros(len(self.Q), int)
-        return played.table[np.cumsum(played.lengths).astype(int) - 1]  # type: ignore[no-any-return]
+        return played.table[np.cumsum(played.lengths).astype(int) - 1]
 
     @cached_property
     def r(self) -> Array:
         """The rewards in Q_{i+1}."""
         world, mdp = self.setting.world, self.setting.mdp
-        return mdp.rewards if world is None else world.tables[self.table]  # type: ignore[no-any-return]
+        return mdp.rewards if world is None else world.tables[self.table]
 
     @cached_property
     def exact(self) -> Array:
@@ -348,7 +348,7 @@ class Backups(Estimates):
     def valid(self) -> Array:
         """Whether all bonuses up to CB_i are (S4)   (rows,)."""
         off = self.gamma * np.abs(self.PV - self.PV_hat)
-        return np.logical_and.accumulate((off <= self.CB + self.setting.atol).all((1, 2)))  # type: ignore[no-any-return]
+        return np.logical_and.accumulate((off <= self.CB + self.setting.atol).all((1, 2)))
 
     @cached_property
     def moved(self) -> Array:
@@ -358,7 +358,7 @@ class Backups(Estimates):
     @cached_property
     def entropy(self) -> Array:
         """H(pi_{i+1} || pi_i)   (rows,)."""
-        return (self.after.nu * divergence(self.after.policy, self.at.policy)).sum(-1)  # type: ignore[no-any-return]
+        return (self.after.nu * divergence(self.after.policy, self.at.policy)).sum(-1)
 
     # Sums over the first 0, 1, ... backups: one row more.
 
@@ -389,7 +389,7 @@ class Backups(Estimates):
     @cached_property
     def ends(self) -> Array:
         """<mu_i, E V_i>, of every iterate."""
-        return (self.iterates.nu * self.iterates.V).sum(-1)  # type: ignore[no-any-return]
+        return (self.iterates.nu * self.iterates.V).sum(-1)
 
     def optimal(self, against: Comparators) -> Array:
         """Sum <mu*, r_i>, for every pi*   (rows + 1, C)."""
@@ -403,7 +403,7 @@ def before(values: Array) -> Array:
 
 def under(mu: Array, f: Array) -> Array:
     """<mu, f> in every row."""
-    return (mu * f).sum((-2, -1))  # type: ignore[no-any-return]
+    return (mu * f).sum((-2, -1))
 
 
 def iterates(setting: RunSetting, V: Array, policy: Array) -> Iterates:
@@ -492,7 +492,7 @@ def _phases(setting: RunSetting, starts: Sequence[int]) -> list[tuple[RunSetting
 def sequence(played: Played, setting: RunSetting, low: int, high: int) -> Backups:
     """The backups of the epochs in rows low, ..., high - 1, and a mirror step more."""
     parts, n, M = setting.parts, high - low, setting.parts.inner
-    states = tree.take(played.states, slice(low, high))
+    states = tree.take(played.states, np.arange(low, high))
     end = high - 1 if setting.length else high  # the row of `learned` with the data of the last backup
     plans = None
     if parts.backups is None:

@@ -32,8 +32,8 @@ claim("M0b", "CB_k = beta ||phi_k||_{Lambda^-1}", "Equation (9)", per="backup")(
 def kernel_is_linear(setting: RunSetting) -> Measured:
     mdp = setting.mdp
     psi: Any = mdp.features
-    wrong = np.abs(psi @ mdp.parameter - mdp.transitions).max()
-    return np.array([wrong, np.linalg.norm(mdp.parameter) - setting.B]), 0.0
+    wrong = np.abs(psi @ setting.theta - mdp.transitions).max()
+    return np.array([wrong, np.linalg.norm(setting.theta) - setting.B]), 0.0
 
 
 @claim("M1b", "||phi_V|| <= B H for V in [0, H]^X", "Assumption 5.3", per="backup")
@@ -51,19 +51,19 @@ def corner(k: int, X: int) -> Array:
 @claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", per="backup")
 def expectations_are_linear(s: Backups) -> Measured:
     estimate = np.einsum("nxad,nd->nxa", s.phi, solved(s.data.covariance, s.data.response))
-    return worst(np.abs(estimate - s.PV_hat), np.abs(s.phi @ s.setting.mdp.parameter - s.PV)), 0.0
+    return worst(np.abs(estimate - s.PV_hat), np.abs(s.phi @ s.setting.theta - s.PV)), 0.0
 
 
 @claim("M3", "P_hat_k V_k - P V_k = <phi_k, Lambda^-1 (sum phi_i (V_i(y_i) - P V_i) - lambda theta)>", "Appendix A.2",
        per="backup")  # fmt: skip
 def error_identity(s: Backups) -> Measured:
-    by = solved(s.data.covariance, s.books.noise - s.setting.lam * s.setting.mdp.parameter)
+    by = solved(s.data.covariance, s.books.noise - s.setting.lam * s.setting.theta)
     return lemmas.error(s, np.einsum("nxad,nd->nxa", s.phi, by))
 
 
 @claim("M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", per="backup")
 def ellipsoid(s: Backups) -> Measured:
-    off = parameter(s.data) - s.setting.mdp.parameter
+    off = parameter(s.data) - s.setting.theta
     norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
     xi = in_norm(s.data.covariance, s.books.noise)  # ||sum phi_i (V_i(y_i) - P V_i)||
     return norm, xi + np.sqrt(s.setting.lam) * s.setting.B
@@ -170,5 +170,5 @@ claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6
 
 @claim("M16", "E gap(pi_I) <= bound(T) / T, I uniform in time", "Corollary 5.7", kind="E", about="any")
 def corollary_5_7(s: Played) -> Measured:
-    gap = s.setting.solution.optimum - return_of(s.setting.mdp, proper(s.output_policy[None])[0])[0]
+    gap = s.setting.solution.optimum - return_of(s.setting.mdp, proper(s.output_policy[None])[0][0])
     return gap, min(papers_bound(s.setting) / s.setting.steps, 1.0)

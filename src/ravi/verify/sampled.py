@@ -107,13 +107,13 @@ def books_of(s: Played) -> Books:
         return before(found)
 
     Lam = setting.lam * np.eye(d) + summed(phi[:, :, None] * phi[:, None, :])
-    b, noises, shift = (summed(phi * part[:, None]) for part in (U[e, y], noise, missed @ setting.mdp.parameter))
+    b, noises, shift = (summed(phi * part[:, None]) for part in (U[e, y], noise, missed @ setting.theta))
     return Books(Lam, b, summed(eps**2), noises, shift)
 
 
 def opened(s: Played) -> Books:
     """When each epoch opens: K rows."""
-    return tree.take(books(s), slice(s.K))  # type: ignore[no-any-return]
+    return tree.take(books(s), np.arange(s.K))
 
 
 def embedded(s: Played) -> Any:
@@ -181,7 +181,7 @@ def bonuses(s: Played) -> Measured:
 
 @claim("N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2")
 def error_identity(s: Played) -> Measured:
-    U, theta, own = split(s.setting, s.V)[0], s.setting.mdp.parameter, opened(s)
+    U, theta, own = split(s.setting, s.V)[0], s.setting.theta, opened(s)
     by = solved(own.covariance, own.noise + own.shift - s.setting.lam * theta)
     phi = phi_of(s.setting, U)
     return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.setting.phi(U) - phi) @ theta)

@@ -136,7 +136,7 @@ def by_variance(s: Played) -> Measured:
 
 def along(s: Played, f: Array) -> Array:
     """f_k(x_t) of f (K, X), step by step   (T,)."""
-    return f[s.epoch, s.x]  # type: ignore[no-any-return]
+    return f[s.epoch, s.x]
 
 
 @claim("K9a", "a plan in force at t was made at s >= (t + 1) / 2", "Theorem 1", per="run")
@@ -291,6 +291,6 @@ def at_truth(setting: RunSetting, policy: Array, own: Array, *, V: Array, **rest
     rho = (1 - gamma) * values(setting, policy, r_pi) @ mdp.initial
     U, U_own = ((1 - gamma) * part @ mdp.initial for part in (V, own))
     return Plan(
-        V=V, own=own, U=U, U_own=U_own, gap=setting.solution.optimum - rho, lead=U_own - rho, g=own - r_pi - gamma * mean,
-        variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
+        V=V, own=own, U=U, U_own=U_own, gap=setting.solution.optimum - rho, lead=U_own - rho,
+        g=own - r_pi - gamma * mean, variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
     )  # fmt: skip

@@ -71,11 +71,16 @@ class RunSetting(NamedTuple):
 
     @property
     def eta(self) -> float:
-        return self.parts.eta  # type: ignore[no-any-return]
+        return self.parts.eta
 
     @property
     def delta(self) -> float:
         return 1 / self.steps if self.stated.delta is None else float(self.stated.delta)
+
+    @property
+    def log_inverse_delta(self) -> float:
+        """log(1 / delta)."""
+        return -float(np.log(self.delta))
 
     @property
     def beta(self) -> float:
@@ -88,6 +93,12 @@ class RunSetting(NamedTuple):
         """B, as the learner takes it."""
         assert self.stated.bound is not None
         return float(self.stated.bound)
+
+    @property
+    def theta(self) -> Array:
+        """theta of a linear mixture   (d,)."""
+        assert self.mdp.parameter is not None
+        return self.mdp.parameter
 
     @property
     def B_theta(self) -> float:
@@ -182,6 +193,6 @@ def papers_bound(setting: RunSetting) -> float:
     if not of_theorem_4_1(setting, rtol=1e-5):
         return np.inf
     if setting.dimension:
-        given = {"bound": setting.B, "regularization": setting.lam, "delta": delta}
-        return mixture.corrected(H, mdp.dimension, mdp.actions, T, **given).total
+        d, A, B = mdp.dimension, mdp.actions, setting.B
+        return mixture.corrected(H, d, A, T, bound=B, regularization=setting.lam, delta=delta).total
     return tabular.corrected(H, mdp.states, mdp.actions, T, delta=delta).total

@@ -91,7 +91,7 @@ def books_of(s: Played) -> Books:
         mean, square = np.clip(f_hat @ b_hat, 0, R), np.clip(g_tilde @ b_tilde, 0, R**2)
         of = radii(setting, t + 1, setting.stated.scale)
         E = min(R**2, 2 * R * of.check * sqrt(f @ f_hat)) + min(R**2, of.tilde * sqrt(g @ g_tilde))
-        sigma = sqrt(max(least, square - mean**2 + E))
+        sigma = sqrt(max(least, float(square - mean**2 + E)))
         short, most = max(short, variance[t] - sigma**2), most + f @ f / max(least, variance[t])
         hat, b_hat = hat + np.outer(f, f) / sigma**2, b_hat + f * target / sigma**2
         tilde, b_tilde = tilde + np.outer(g, g), b_tilde + g * target**2
@@ -101,7 +101,7 @@ def books_of(s: Played) -> Books:
 
 def opened(s: Played) -> Books:
     """When each epoch opens: K rows."""
-    return tree.take(books(s), slice(s.K))  # type: ignore[no-any-return]
+    return tree.take(books(s), np.arange(s.K))
 
 
 # ---- the data
@@ -144,7 +144,7 @@ def of_next(s: Played, name: str, scale: Any = 1.0) -> Array:
 
 def away(s: Played, covariance: Array, response: Array) -> Array:
     """||theta_hat - theta||_Lambda   (K + 1,)."""
-    gap = solved(covariance, response) - s.setting.mdp.parameter
+    gap = solved(covariance, response) - s.setting.theta
     return np.sqrt(np.einsum("nd,nde,ne->n", gap, covariance, gap))
 
 

@@ -94,7 +94,7 @@ def off(s: Backups) -> tuple[Array, Array]:
 
 def nearest(s: Backups) -> Array:
     """Which of the M is played: the one that was drawn, if none is nearer   (epochs,)."""
-    apart, rows = sum(off(s)), np.arange(len(s.plans.chosen))
+    apart, rows = np.add(*off(s)), np.arange(len(s.plans.chosen))
     return np.where(apart[rows, s.plans.chosen] <= apart.min(1), s.plans.chosen, apart.argmin(1))
 
 
