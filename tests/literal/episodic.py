@@ -61,3 +61,34 @@ def ucrl_vtr(c):
             f = V[h + 1] @ c.psi[x, a]
             M = M + np.outer(f, f)
             w = w + V[h + 1][y] * f
+
+
+def optimistic_q(c):
+    """Of the episodes in which one policy is played: the first step, Q before, Q and V after."""
+    S, scale, iota = c.mdp.episode, c.settings["scale"], log(c.X * c.A * c.T / c.settings["delta"])
+    Q, V = np.full((S, c.X, c.A), float(S)), np.full((S + 1, c.X), float(S))
+    V[S] = 0
+    seen = {}  # V_{h+1}(y) of every (h, x, a)
+    t_k, before = 1, Q.copy()
+    for start, plays in c.epochs():
+        if (Q.argmax(-1) != before.argmax(-1)).any():
+            yield {"t": t_k, "greedy": before, "Q": Q.copy(), "V": V.copy()}
+            t_k, before = start, Q.copy()
+        for h, (x, a, y, _) in enumerate(plays):
+            values = seen.setdefault((h, x, a), [])
+            values.append(V[h + 1, y])
+            t = len(values)
+            alpha = (S + 1) / (S + t)
+
+            def beta(t, values=values):
+                if t == 0:
+                    return 0.0
+                wide = sqrt(S**3 * iota / t)
+                return min(sqrt(S / t * (np.var(values[:t]) + S) * iota) + sqrt(S**7 * c.X * c.A) * iota / t, wide)
+
+            b = sqrt(S**3 * iota / t)
+            if c.settings["bonus"] == "bernstein":
+                b = (beta(t) - (1 - alpha) * beta(t - 1)) / (2 * alpha)
+            Q[h, x, a] = (1 - alpha) * Q[h, x, a] + alpha * (c.r[x, a] + V[h + 1, y] + scale * b)
+            V[h, x] = min(S, Q[h, x].max())
+    yield {"t": t_k, "greedy": before, "Q": Q, "V": V}

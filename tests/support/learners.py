@@ -41,6 +41,7 @@ OPTIONS = {
     "mbie-eb": ["scale=0.03", "scale=0.03,support=on"],
     "ucbvi-gamma": ["scale=0.005", "scale=0.005,third_term=off", "scale=0.005,support=on"],
     "ucbvi": ["scale=0.03", "scale=0.03,bonus=hoeffding"],
+    "optimistic-q": ["scale=0.01", "scale=0.01,bonus=bernstein"],
     "psrl": ["schedule=doubling", "schedule=reset,support=on"],
     "delayed-q": ["m=1"],
     "ucb-q": ["scale=0.0003"],

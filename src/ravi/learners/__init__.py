@@ -130,6 +130,11 @@ LEARNERS = {
         "plans by backward induction with Hoeffding or Bernstein bonuses, in episodes",
         criteria=EPISODES,
     ),
+    "optimistic-q": _here(
+        "episodic.optimistic_q",
+        "runs Q-learning with an upper confidence bonus and no model, in episodes",
+        criteria=EPISODES,
+    ),
     "psrl": _here(
         "posterior.psrl",
         "plays the optimal policy of a posterior sample; good when the successors are unknown",
