@@ -72,7 +72,7 @@ def optimistic_q(c):
     t_k, before = 1, Q.copy()
     for start, plays in c.epochs():
         if (Q.argmax(-1) != before.argmax(-1)).any():
-            yield {"t": t_k, "greedy": before, "Q": Q.copy(), "V": V.copy()}
+            yield {"t": t_k, "greedy": before, "raw": Q.copy(), "V": V.copy()}
             t_k, before = start, Q.copy()
         for h, (x, a, y, _) in enumerate(plays):
             values = seen.setdefault((h, x, a), [])
@@ -91,4 +91,4 @@ def optimistic_q(c):
                 b = (beta(t) - (1 - alpha) * beta(t - 1)) / (2 * alpha)
             Q[h, x, a] = (1 - alpha) * Q[h, x, a] + alpha * (c.r[x, a] + V[h + 1, y] + scale * b)
             V[h, x] = min(S, Q[h, x].max())
-    yield {"t": t_k, "greedy": before, "Q": Q, "V": V}
+    yield {"t": t_k, "greedy": before, "raw": Q, "V": V}

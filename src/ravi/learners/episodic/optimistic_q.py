@@ -51,7 +51,7 @@ from ravi.schedules import seed_never
 
 
 class State(NamedTuple):
-    Q: Number  # Q_h                                     (n, S, X, A)
+    raw: Number  # Q_h, which a bonus may carry above S  (n, S, X, A)
     V: Value  # V_0, ..., V_S                            (n, S + 1, X)
     visits: Count  # n_h                                 (n, S, X, A)
     sums: Number  # of V_{h+1}(y), of squares, beta_t    (n, S, X, A, 3), or of none (n, 0, 0, 0, 0)
@@ -78,7 +78,7 @@ def optimistic_q(problem: Problem, T: int, o: Confidence, bonus: str = "hoeffdin
         return State(Q, V, visits, sums, stale, policy, age, age.copy())
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        return s.Q, s.V, s.visits, s.sums, s.stale, s.policy, s.stage, problem.rewards, scale, iota
+        return s.raw, s.V, s.visits, s.sums, s.stale, s.policy, s.stage, problem.rewards, scale, iota
 
     settings = {"scale": scale, "delta": delta, "bonus": bonus, "iota": iota, "stages": S}
     form = Seedwise(seed_plan, seed_learn, own, reset=False, changes=True)
