@@ -78,7 +78,7 @@ def given(criterion):
 
 LEARNERS = given("discounted")
 EPISODIC = given("episodic")
-EPISODES = [f"{mdp},criterion=episodic,episode={S}" for mdp, S in (("garnet/5,3,2", 4), ("riverswim/mixture/4", 9))]
+EPISODES = [f"{mdp},criterion=episodic,episode={S}" for mdp, S in (("garnet/5,3,2", 4), ("ensemble/3,6,2,2", 9))]
 
 REFUSED = {  # by a wrapper, each with a word of why
     "unknown-rewards": dict.fromkeys(["ravi-ucb/known", "optimum"], "the MDP itself"),
