@@ -22,6 +22,9 @@ LEARNERS = [
     "scal+,span=4",
     "psrl",
     "psrl,support=on",
+    "ravi-kl",
+    "ravi-kl,support=off",
+    "ravi-kl/unknown-rewards,plan=greedy",
 ]
 
 

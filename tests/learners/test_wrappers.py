@@ -8,7 +8,6 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.core import restrict
-from ravi.learners.wrappers import doubling, unknown_rewards
 from ravi.random import earned
 from ravi.runtime import tree
 from ravi.validation import LAWS, InputError
@@ -145,13 +144,3 @@ def test_a_phase_is_of_its_length_and_knows_its_own_plays_only(name):
         visits = np.zeros((WORLD.states, WORLD.actions), np.int64)
         np.add.at(visits, (x[begun:last], a[begun:last]), 1)
         assert (made.state.learner.data.visits[i] == visits).all()
-
-
-def test_builders_of_ones_own_can_be_wrapped():
-    def least_played(problem: ravi.Problem, steps: int, *, power: float = 0.5) -> ravi.Learner:
-        return ids.learner("ucrl2", problem, steps)._replace(name="least", settings={"power": power / steps})
-
-    for wrap, name in ((unknown_rewards, "least/unknown-rewards"), (doubling, "least/doubling")):
-        made = wrap(least_played)(WORLD.problem, 100, power=0.3)
-        assert made.name == name
-        assert ravi.run(made, WORLD, 100, 2, progress=False).complete

@@ -14,6 +14,8 @@ class Known(NamedTuple):
 
 
 BOTH = ("discounted", "average")
+ALL = ("discounted", "average", "episodic")
+EPISODES = ("episodic",)
 
 
 def _here(home: str, summary: str, oracle: bool = False, criteria: tuple[str, ...] = ("discounted",)) -> Known:
@@ -72,6 +74,7 @@ LEARNERS = {
     "ravi-kl": _here(
         "ravi_kl.ravi_kl:tabular",
         "plans with the best kernel of a relative-entropy confidence set; small regret, no tuning",
+        criteria=BOTH,
     ),
     "ravi-kl/mixture": _here(
         "ravi_kl.mixture:linear_mixture",
@@ -80,6 +83,7 @@ LEARNERS = {
     "ravi-kl/unknown-rewards": _here(
         "ravi_kl.ravi_kl:unknown_rewards",
         "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
+        criteria=BOTH,
     ),
     "ucrl2": _here(
         "ucrl.ucrl:ucrl2",
@@ -119,6 +123,11 @@ LEARNERS = {
     ),
     "ucbvi-gamma": _here(
         "pac.ucbvi_gamma", "makes a backup with a Bernstein bonus at every step; for regret along the trajectory"
+    ),
+    "ucbvi": _here(
+        "episodic.ucbvi",
+        "plans by backward induction with Hoeffding or Bernstein bonuses, in episodes",
+        criteria=EPISODES,
     ),
     "psrl": _here(
         "posterior.psrl",
@@ -216,13 +225,13 @@ LEARNERS = {
     "uniform": _here(
         "fixed:uniform",
         "plays every action with equal probability; a learner should have less regret than this",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "optimum": _here(
         "fixed:optimum",
         "plays an optimal policy of the true kernel, the best that any learner can reach",
         oracle=True,
-        criteria=BOTH,
+        criteria=ALL,
     ),
 }
 
