@@ -214,7 +214,7 @@ def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     """Put a new agent into the state that a file holds."""
     for name in NUMBERS:
         setattr(agent, name, header[name.strip("_")])
-    agent._pending = agent._pending and tuple(agent._pending)
+    agent._pending = agent._pending and tuple(agent._pending)  # type: ignore[assignment]
     agent.state, agent._walkers, agent._over, agent.starts = held.state, held.walkers, held.over, held.starts
     agent.late_start, agent.cycles = held.late_start, held.cycles.tolist()
     for name in (*COUNTED, "late"):
