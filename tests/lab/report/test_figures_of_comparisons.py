@@ -123,9 +123,7 @@ def test_cells_are_what_the_statistics_say_with_stars_where_sure(mdp):
 
 def test_profiles_are_those_of_the_statistics_of_who_ran_everywhere():
     held = some()
-    values = {
-        name: {mdp: x for mdp, x in by.items() if (name, mdp) != ("good", "two")} for name, by in held.values.items()
-    }
+    values = held.values | {"good": {"one": held.values["good"]["one"]}}
     taus = np.linspace(0, 1.5, 31)
     for scores, names in ((held, ["good", "fair", "bad"]), (replace(held, values=values), ["fair", "bad"])):
         shown = lines(matrix.profile_figure(scores, thresholds=taus).figure.axes[0])
@@ -141,7 +139,7 @@ def test_profiles_are_those_of_the_statistics_of_who_ran_everywhere():
 
 def test_nothing_to_compare_is_told_or_drawn_empty():
     for drawn in (scatter.tuning, scatter.pareto, scatter.ranks):
-        with pytest.raises(InputError, match="no configuration|no learner"):
+        with pytest.raises(InputError, match=r"no configuration|no learner"):
             drawn({})
     with pytest.raises(InputError, match="no run on three"):
         matrix.differences(some(), "three")
