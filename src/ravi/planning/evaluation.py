@@ -189,8 +189,11 @@ MOST = 200_000  # stages of a plan
 
 
 def effective_horizon(problem: Problem, truncation: float) -> int:
-    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
+    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that. In episodes
+    their length."""
     eps = validation.positive(truncation, "truncation")
+    if problem.episode is not None:
+        return problem.episode
     S = max(1, math.ceil(math.log(problem.horizon / eps) / math.log(1 / problem.discount)))
     if S > MOST:
         raise validation.InputError(
