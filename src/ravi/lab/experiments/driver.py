@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from ravi.validation import InputError
 LOG = logging.getLogger("ravi")
 WAIT = 0.2  # seconds that a driver waits for its workers before it looks around
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
+FLUSH = 2.0  # seconds between two parts, while there is work for all
 TELL = 0.1  # seconds between two tellings of progress
 TRIES = 3  # how often a job may lose its worker, or meet a fault of the machine
 
@@ -47,11 +49,12 @@ class Work:
     """A job that this driver has claimed."""
 
     job: Job
-    checkpoints: tuple[bytes, ...] = ()
+    checkpoints: Mapping[str, bytes]  # by the settings whose runs are under way
     apart: bool = False  # its runs are done one by one
     losses: int = 0  # workers that died of it, and faults of machines
     plays: float = 0.0  # of runs under way
     given: int = 0  # runs that a worker has
+    kept: set[str] = field(default_factory=set)  # settings whose checkpoints are in the store
 
 
 class Driver:
@@ -66,13 +69,15 @@ class Driver:
         self.given: dict[int, Work] = {}  # what the executor has
         self.again: deque[Work] = deque()  # what came back and must go out again
         self.elsewhere: list[Job] = []  # jobs that other drivers have claimed
+        self.rows: list[pa.Table] = []  # what waits for its part
+        self.ended: list[Work] = []  # jobs that are done when it is written
         self.numbers = 0
-        self.began = self.looked = time.monotonic()
+        self.began = self.looked = self.flushed = time.monotonic()
         for table in settled(store, retry):
             agenda.settle(table)
         agenda.advance()
         store.release_dead()
-        self.before = agenda.done
+        self.before, self.stored = agenda.done, (agenda.done, agenda.failed)
 
     def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
         """Until nothing is left to do, or Ctrl-C."""
@@ -80,8 +85,10 @@ class Driver:
             self._loop(interrupted, progress)
         except Unwritable as error:  # a part, a checkpoint or a result of tuning
             raise InputError(f"{error}. What is stored is kept: with room to write, the same command goes on") from None
-        finally:
-            for work in (*self.given.values(), *self.again):
+        finally:  # whatever happened, what has come is kept, if it can be
+            with suppress(InputError):
+                self._flush()
+            for work in (*self.given.values(), *self.again, *self.ended):
                 self.store.release(work.job.key)
 
     def _loop(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None) -> None:
@@ -92,17 +99,14 @@ class Driver:
                 self.executor.interrupt()
             if not stopping:
                 self._hand_out()
+            idle = stopping or self.executor.free() > 0  # there is no more to do, unless what has come calls for it
+            if self.rows and (idle or time.monotonic() - self.flushed >= FLUSH):
+                self._flush()
+                continue
             if not self.given and (stopping or not (self.again or self.agenda.waiting or self.elsewhere)):
                 break
-            came = [(self.given.pop(number), back) for number, back in self.executor.collect(WAIT)]
-            whole = [(work, back) for work, back in came if isinstance(back, Outcome) and back.whole]
-            for work, back in came:
-                if (work, back) not in whole:
-                    self._take_back(work, back, stopping)
-            if not stopping and not interrupted():
-                self._hand_out()  # before rows are written, so that no worker waits for that
-            for work, back in whole:
-                self._take_back(work, back, stopping)
+            for number, back in self.executor.collect(WAIT):
+                self._take_back(self.given.pop(number), back, stopping)
             self._look()
             if progress is not None and time.monotonic() - told >= TELL:
                 progress(self._status(stopping))
@@ -131,30 +135,31 @@ class Driver:
                     self.elsewhere.append(job)
                     continue
                 self._read()  # another driver may have done it
-                held = [self.store.checkpoint(setting.digest, job.key) for setting in job.settings]
-                work = Work(job, tuple(one for one in held if one is not None))
+                held = {setting.digest: self.store.checkpoint(setting.digest, job.key) for setting in job.settings}
+                work = Work(job, {name: content for name, content in held.items() if content is not None})
+                work.kept |= {*work.checkpoints}
             if self.agenda.left(work.job):
                 return work
-            self._end(work)
+            self.ended.append(work)
         return None
 
     def _task(self, work: Work) -> Task:
         """What a worker is to do of a job: all that is left, or the first run where they are done one by one."""
         left = self.agenda.left(work.job)
-        work.apart |= any(seeds != left[0][1] for _, seeds in left)
         if work.apart:
             left = [(left[0][0], left[0][1][:1])]
-        settings, seeds = tuple(setting for setting, _ in left), left[0][1]
-        work.given, mdp = len(settings) * len(seeds), self.contents.get(settings[0].mdp)
-        return Task(settings, seeds, self.launch, mdp, work.checkpoints, self.slice, self.agenda.device)
+        work.given, mdp = sum(len(seeds) for _, seeds in left), self.contents.get(left[0][0].mdp)
+        return Task(tuple(left), self.launch, mdp, work.checkpoints, self.slice, self.agenda.device)
 
     def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
         if isinstance(back, Lost):
             self._lost(work, back)
         else:
             self._came(work, back)
-        if not self.agenda.left(work.job) or stopping:
-            self._end(work)
+        if not self.agenda.left(work.job):
+            self.ended.append(work)
+        elif stopping:
+            self.store.release(work.job.key)
         else:
             self.again.append(work)
 
@@ -166,12 +171,13 @@ class Driver:
             for setting in work.job.settings:
                 self.agenda.runs[setting.digest].pace = back.seconds / back.plays
         if back.rows is not None:
-            self._store(unpacked(back.rows))
+            self._keep(unpacked(back.rows))
         work.plays = 0.0 if back.rows is not None else work.plays + back.plays
         work.apart |= back.apart
-        if back.checkpoints and back.checkpoints != work.checkpoints:
-            for (setting, _), content in zip(self.agenda.left(work.job), back.checkpoints, strict=False):
-                self.store.keep_checkpoint(setting.digest, work.job.key, content)
+        for name, content in back.checkpoints.items():
+            if content != work.checkpoints.get(name):
+                self.store.keep_checkpoint(name, work.job.key, content)
+        work.kept |= {*back.checkpoints}
         work.checkpoints = back.checkpoints
         if back.fault is not None:
             self._lost(work, Lost(True, back.fault, "the machine failed it"))
@@ -187,34 +193,44 @@ class Driver:
         if work.losses < TRIES:
             return
         if work.checkpoints:  # it may be to blame
-            work.checkpoints = ()
+            work.checkpoints = {}
         elif single:
             why, _, last = lost.why.partition("\n")
             error = f"{lost.what} {work.losses} times; at last {why}"
             rows = failed_rows(setting, seeds[:1], self.launch, LOST, error, last)
-            self._store(pa.Table.from_batches([rows]))
+            self._keep(pa.Table.from_batches([rows]))
         else:
             work.apart = True
         work.losses = TRIES - 1
 
-    def _store(self, rows: pa.Table) -> None:
-        """Write a part: then, and not before, its runs are done."""
-        self.store.write([rows])
-        LOG.info("%d runs are stored in %s", rows.num_rows, self.store.folder)
+    def _keep(self, rows: pa.Table) -> None:
+        """Have rows written with the next part: their runs are not done before that, but need no worker any more."""
+        self.rows.append(rows)
         self.agenda.settle(rows)
-        self.agenda.advance()
 
-    def _end(self, work: Work) -> None:
-        """Release a job that is done, or that has to wait for the next launch."""
-        if not self.agenda.left(work.job):
-            for setting in work.job.settings:
-                self.store.drop_checkpoint(setting.digest, work.job.key)
-        self.store.release(work.job.key)
+    def _flush(self) -> None:
+        """Write what has come as one part, and release the jobs that are done by it."""
+        if self.rows:
+            self.store.write(self.rows)
+            LOG.info("%d runs are stored in %s", sum(table.num_rows for table in self.rows), self.store.folder)
+        self.rows.clear()
+        self.flushed = time.monotonic()
+        for work in self.ended:
+            for setting in work.kept:
+                self.store.drop_checkpoint(setting, work.job.key)
+            self.store.release(work.job.key)
+        self.ended.clear()
+        self._advance()
+
+    def _advance(self) -> None:
+        if not self.rows:
+            self.agenda.advance()
+            self.stored = self.agenda.done, self.agenda.failed
 
     def _read(self) -> None:
         for table in self.store.read(COLUMNS):
             self.agenda.settle(table)
-        self.agenda.advance()
+        self._advance()
 
     def _look(self) -> None:
         """Read what other drivers have stored since the last look, and try again to claim what they had claimed."""
@@ -235,8 +251,9 @@ class Driver:
         timed = any(runs.pace is not None for runs in agenda.runs.values())
         left = max(0.0, agenda.seconds_left - over) / max(1, self.executor.workers) if timed else None
         running = sum(work.given for work in self.given.values())
-        rate = (agenda.done - self.before) / max(spent, 1e-9)
-        return Status(agenda.done, agenda.failed, running, agenda.total, rate, left, stopping)
+        done, failed = self.stored
+        rate = (done - self.before) / max(spent, 1e-9)
+        return Status(done, failed, running, agenda.total, rate, left, stopping)
 
 
 def settled(store: Store, retry: bool = False) -> Iterator[pa.Table]:

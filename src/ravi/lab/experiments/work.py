@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,29 +40,23 @@ Stop = Callable[[], bool]
 
 
 class Task(NamedTuple):
-    settings: tuple[Setting, ...]  # of several, the runs go as one batch
-    seeds: tuple[int, ...]
+    runs: tuple[tuple[Setting, tuple[int, ...]], ...]  # settings of one MDP, each with its seeds
     launch: str  # which launch wants it
     mdp: bytes | None = None  # the content of the MDP's file, where it has no id
-    checkpoints: tuple[bytes, ...] = ()  # where to go on from: a run of some of the seeds, for every setting
+    checkpoints: Mapping[str, bytes] = {}  # setting -> a run of some of its seeds, to go on from
     slice: float = 30.0  # seconds after which a run comes back as a checkpoint
     device: str = "cpu"  # or "gpu"
 
 
 class Outcome(NamedTuple):
     rows: bytes | None  # an Arrow stream, a row for every run that is done; None where none is
-    checkpoints: tuple[bytes, ...]  # of the batch under way; what is neither here nor in `rows` was not begun
+    checkpoints: Mapping[str, bytes]  # of the batch under way; what is neither here nor in `rows` was not begun
     seconds: float  # of computing
     plays: int  # that were made in them
     versions: dict[str, str]  # of what computed it
     host: str
     apart: bool = False  # a batch failed: its runs are to be done one by one
     fault: str | None = None  # of the machine: one line, below it a traceback
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is known to be left."""
-        return self.rows is not None and not (self.checkpoints or self.apart or self.fault)
 
 
 def undone(task: Task, **more: Any) -> Outcome:
@@ -75,27 +69,26 @@ def work(task: Task, stop: Stop = lambda: False) -> Outcome:
     if stop():
         return undone(task)
     rows: list[pa.RecordBatch] = []
-    checkpoints, seconds, plays, apart, fault = task.checkpoints, 0.0, 0, False, None
+    checkpoints, seconds, plays, apart, fault = dict(task.checkpoints), 0.0, 0, False, None
     try:
-        for held, made, mdp in _batches(task, until(time.perf_counter() + task.slice, stop)):
+        for settings, held, made, mdp in _batches(task, until(time.perf_counter() + task.slice, stop)):
             seconds += sum(run.seconds for run in made) - sum(run.seconds for run in held)
             plays += sum(int(run.plays.sum()) for run in made) - sum(int(run.plays.sum()) for run in held)
             if all(run.complete for run in made):
-                checkpoints = ()
-                each = zip(made, task.settings, strict=True)
-                rows += [_checked(run, setting, mdp, task.launch) for run, setting in each]
+                rows += [_checked(run, one, mdp, task.launch) for run, one in zip(made, settings, strict=True)]
+                checkpoints = {}
             else:
-                checkpoints = tuple(map(_saved, made))
+                checkpoints = {one.digest: _saved(run) for run, one in zip(made, settings, strict=True)}
     except MACHINE as error:
         fault = "\n".join(error_texts(error))
     except _Changed as error:  # not the learner's fault: the next launch runs it again
-        rows += [failed_rows(setting, task.seeds, task.launch, LOST, str(error)) for setting in task.settings]
+        rows = [failed_rows(setting, seeds, task.launch, LOST, str(error)) for setting, seeds in task.runs]
     except (Exception, SystemExit) as error:
-        apart = len(task.settings) * len(task.seeds) > 1
+        (setting, seeds), checkpoints = task.runs[0], {}
+        apart = len(task.runs) > 1 or len(seeds) > 1
         if not apart:
             short, trace = error_texts(error)
-            rows = [failed_rows(task.settings[0], task.seeds, task.launch, LEARNER, short, trace)]
-        checkpoints = ()
+            rows = [failed_rows(setting, seeds, task.launch, LEARNER, short, trace)]
     content = packed(pa.Table.from_batches(rows).combine_chunks().to_batches()[0]) if rows else None
     return Outcome(content, checkpoints, seconds, plays, versions(), platform.node(), apart, fault)
 
@@ -104,34 +97,49 @@ class _Changed(Exception):
     """The MDP or the learner is not what was launched."""
 
 
-def _batches(task: Task, over: Stop) -> Iterator[tuple[Sequence[Run], list[Run], World]]:
-    """The batches of a task, one after the other until its time is over: as each was before, and as it is now."""
-    setting = task.settings[0]
+Batch = tuple[Sequence[Setting], Sequence[Run], list[Run], World]  # its settings, the runs before and now, the MDP
+
+
+def _batches(task: Task, over: Stop) -> Iterator[Batch]:
+    """The batches of a task, one after the other until its time is over.
+
+    On a GPU all settings are one batch. On a CPU it would be no faster, and each goes by itself.
+    """
+    first, same = task.runs[0][0], all(seeds == task.runs[0][1] for _, seeds in task.runs)
     try:
-        for one in task.settings:
+        for one, _ in task.runs:
             if one.source and ids.source_of(one.learner) != one.source:
                 raise _Changed(f"the file of {one.learner} has changed since it was launched")
-        mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
+        mdp = _mdp(first.mdp, first.mdp_digest, task.mdp)
     except InputError as error:
         raise _Changed(str(error)) from None
-    learners = [mdp.learner(one.learner, setting.steps) for one in task.settings]
-    record = tuple(name for name in setting.record if name in OPTIONAL)
+    record = tuple(name for name in first.record if name in OPTIONAL)
     more: dict[str, Any] = {"stop": over, "progress": False, "device": task.device, "threads": 1}
-    _warm(learners[0], mdp, setting, record, more)
-    held = _held(task, learners, mdp, record)
-    fresh = [seed for seed in task.seeds if not held or seed not in held[0].seeds]
-    if held:
-        yield held, engine.resume_settings(held, learners, mdp, **more), mdp
-    width = len(fresh)
-    if task.device == "cpu" and len(fresh) > 1:
-        width = side_by_side(learners[0], mdp, setting.steps, fresh[0], record, setting.points)
-    for first in range(0, len(fresh), max(1, width)):
-        if (first or held) and over():
-            return
-        yield (), engine.run_settings(
-            learners, mdp, setting.steps, fresh[first : first + width], record=record, points=setting.points,
-            keep_epochs=False, **more,
-        ), mdp  # fmt: skip
+    begun = False
+    groups = [task.runs] if task.device == "gpu" and same else [(one,) for one in task.runs]
+    for group in sorted(
+        groups, key=lambda group: group[0][0].digest not in task.checkpoints
+    ):  # what is under way first
+        settings, seeds = [setting for setting, _ in group], group[0][1]
+        learners = [mdp.learner(setting.learner, setting.steps) for setting in settings]
+        _warm(learners[0], mdp, first, record, more)
+        held = _held(task, group, learners, mdp, record)
+        fresh = [seed for seed in seeds if not held or seed not in held[0].seeds]
+        width = len(fresh)
+        if task.device == "cpu" and len(fresh) > 1:
+            width = side_by_side(learners[0], mdp, first.steps, fresh[0], record, first.points)
+        if held:
+            yield settings, held, engine.resume_settings(held, learners, mdp, **more), mdp
+            begun = True
+        for k in range(0, len(fresh), max(1, width)):
+            if begun and over():
+                return
+            made = engine.run_settings(
+                learners, mdp, first.steps, fresh[k : k + width], record=record, points=first.points,
+                keep_epochs=False, **more,
+            )  # fmt: skip
+            yield settings, (), made, mdp
+            begun = True
 
 
 def _checked(run: Run, setting: Setting, mdp: World, launch: str) -> pa.RecordBatch:
@@ -148,18 +156,16 @@ def _saved(run: Run) -> bytes:
     return content.getvalue()
 
 
-def _held(task: Task, learners: Sequence[Learner], mdp: World, record: Sequence[str]) -> list[Run]:
+def _held(task: Task, group: Any, learners: Sequence[Learner], mdp: World, record: Sequence[str]) -> list[Run]:
     """The runs of the checkpoints; none where one is damaged, of other seeds or of other versions: they begin anew."""
-    setting, found = task.settings[0], list[Run]()
-    options = {"record": list(record), "points": setting.points, "pad": False, "keep_epochs": False, "measured": True}
-    if len(task.checkpoints) != len(learners):
-        return []
-    for content, learner in zip(task.checkpoints, learners, strict=True):
+    found = list[Run]()
+    for (setting, seeds), learner in zip(group, learners, strict=True):
+        options = {"record": list(record), "points": setting.points, "pad": False, "keep_epochs": False}
         try:
-            run = Run.load(io.BytesIO(content))
-            if (run.versions, run.steps, run.options) != (versions(), setting.steps, options):
+            run = Run.load(io.BytesIO(task.checkpoints.get(setting.digest, b"")))
+            if (run.versions, run.steps, run.options) != (versions(), setting.steps, options | {"measured": True}):
                 return []
-            if not {*run.seeds} <= {*task.seeds} or (found and run.seeds != found[0].seeds):
+            if not {*run.seeds} <= {*seeds} or (found and run.seeds != found[0].seeds):
                 return []
             found.append(engine.resume(run, learner, mdp, stop=lambda: True))  # no epoch yet
         except InputError:

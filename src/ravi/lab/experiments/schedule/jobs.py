@@ -14,6 +14,7 @@ from ravi.lab.experiments.schedule.settings import Setting
 MOST = 1024  # runs of a job
 MOST_ON_GPU = 2**16
 FEW = 8  # seeds of a job, unless workers would have nothing to do: learners in Python do them side by side
+LEAST = 200_000  # steps of a job, likewise: about a tenth of a second
 EACH = 32  # jobs for every worker, so that all of them end at about the same time
 GUESS = 1e-6  # seconds a step, of a learner that has not been timed
 LEFT, LOST, FAILED, STORED = range(4)  # where a run stands: the last three are in the store, each above those before
@@ -87,7 +88,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Job:
-    """What one worker does, and one driver claims: some seeds of a setting; on a GPU of several settings."""
+    """What one worker does, and one driver claims: some seeds of settings of one kind."""
 
     settings: tuple[Setting, ...]
     seeds: tuple[int, ...]
@@ -100,21 +101,18 @@ class Job:
 
 
 def jobs_of(settings: Sequence[Setting], seeds: Array, workers: float, device: str = "cpu") -> Iterator[Job]:
-    """The runs of settings of one kind, divided into jobs. workers: how many of them are to have work by these.
-
-    On a CPU every setting goes by itself, since a batch of several is no faster there.
-    """
-    n = len(seeds)
-    if not n:
+    """The runs of settings of one kind, divided into jobs. workers: how many of them are to have work by these."""
+    n, jobs, most = len(seeds), ceil(EACH * workers), MOST
+    if not n or not settings:
         return
     if device == "gpu":
-        several = min(len(settings), max(1, MOST_ON_GPU // n))
-        for first in range(0, len(settings), several):
-            for some in np.array_split(seeds, ceil(several * n / MOST_ON_GPU)):
-                yield Job(tuple(settings[first : first + several]), tuple(some.tolist()))
-        return
-    share = workers / max(1, len(settings))
-    parts = max(ceil(share), min(ceil(EACH * share), ceil(n / FEW)), ceil(n / MOST))
-    for setting in settings:
+        jobs, most = 1, MOST_ON_GPU
+    steps = n * settings[0].steps
+    several = min(len(settings), max(1, most // n), max(1, len(settings) // jobs, ceil(LEAST / steps)))
+    share = workers * several / len(settings)
+    parts = ceil(n / most)
+    if device == "cpu":
+        parts = max(parts, ceil(share), min(ceil(EACH * share), ceil(n / FEW), several * steps // LEAST))
+    for first in range(0, len(settings), several):
         for some in np.array_split(seeds, min(parts, n)):
-            yield Job((setting,), tuple(some.tolist()))
+            yield Job(tuple(settings[first : first + several]), tuple(some.tolist()))
