@@ -135,11 +135,12 @@ def test_shards_are_disjoint_and_make_up_the_whole(parts):
     assert all(done)  # nobody is idle
 
 
-def test_runs_that_were_stored_before_their_job_was_known_count():
+@pytest.mark.parametrize("workers", [1, 20])
+def test_runs_that_were_stored_before_their_job_was_known_count(workers):
     suite = suite_of(section(columns=("tuned",), learners=("ucrl2",)))
     first = agenda_of(suite)
     done = carry_out(first)
-    again = agenda_of(suite)
+    again = agenda_of(suite, workers=workers)
     for setting, seed in done:
         again.settle(stored(setting.digest, [seed], [regret_of(setting, seed)]))
     assert carry_out(again) == []

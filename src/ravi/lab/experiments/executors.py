@@ -32,7 +32,7 @@ from ravi.validation import InputError
 MOST = 4096  # workers
 STARTS = 5  # workers that fail to start, one after another, before that is an error
 PAUSE = 0.1  # seconds before the next start after a failed one, twice as long each time
-WORDS = 4096  # bytes that are quoted of what a dead worker has printed
+WORDS = 8192  # bytes that are quoted of what a dead worker has printed
 FILES = 16  # that a worker takes of those that the driver may have open
 
 # A bit may depend on the number of threads of a matrix product, and workers would be in each other's way.
@@ -241,7 +241,7 @@ def _begin(printed: str, stop: str) -> None:
     file = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     threading.Thread(target=_end_with_driver, daemon=True).start()
 
 

@@ -50,7 +50,7 @@ class Agenda:
         self._subjects: dict[str, list[Entry]] = {}  # the entries that wait for what is tuned
         self._trials: list[Trials] = []  # of subjects that have not chosen yet
         self._shared: dict[str, Array] = {}  # setting -> seeds that some shard runs whatever tuning chooses
-        self._early: dict[str, list[pa.Table]] = {}  # stored runs of settings that are not asked for yet
+        self._early: dict[str, list[pa.Table]] = {}  # what was stored of settings before they were asked for
         self._plan()
 
     def _plan(self) -> None:
@@ -134,7 +134,7 @@ class Agenda:
         for setting in job.settings:
             runs = self.runs.setdefault(setting.digest, Runs(setting))
             runs.add(job.seeds)
-            for rows in self._early.pop(setting.digest, []):
+            for rows in self._early.get(setting.digest, []):
                 self._settle(runs, rows)
         self.waiting.append(job)
 
