@@ -11,7 +11,21 @@ from ravi.runtime.result import Run
 from ravi.validation import InputError
 
 RIVER = "riverswim/4,criterion=average"
-LEARNERS = ["uniform", "optimum", "ucrl2", "ucrl2,support=on", "ucrl2b", "kl-ucrl", "scal,span=4"]
+LEARNERS = [
+    "uniform",
+    "optimum",
+    "ucrl2",
+    "ucrl2,support=on",
+    "ucrl2b",
+    "kl-ucrl",
+    "scal,span=4",
+    "scal+,span=4",
+    "psrl",
+    "psrl,support=on",
+    "ravi-kl",
+    "ravi-kl,support=off",
+    "ravi-kl/unknown-rewards,plan=greedy",
+]
 
 
 def test_the_criterion_is_part_of_the_mdp(tmp_path):
@@ -38,6 +52,8 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], initial=0), "discount is missing"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 1.0, 0), "strictly between 0 and 1"),
         (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
+        (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
+        (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
         (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucrl2", RIVER, 100, pad=True), "pad is true"),
         (lambda: ravi.run("ucrl2", RIVER, 100, record=["trajectory"]), "'trajectory', which is of the discounted"),

@@ -1,6 +1,5 @@
 """Rewards that change: what is revealed when, the best fixed policy in hindsight, regret, and Lemma 4.3 with r_k."""
 
-import signal
 from dataclasses import replace
 from itertools import product
 
@@ -177,22 +176,6 @@ def test_lemma_4_3_has_another_horizon_where_it_begins_with_values_that_differ(v
     np.testing.assert_allclose(made.results["lemma_printed"] - made.results["lemma_bound"], less, rtol=1e-9)
 
 
-def test_regret_grows_more_slowly_than_time():
-    """RiverSwim with its reward left and right in turns: 16 times the plays, four times the regret and not 16."""
-    few, many = (run("ravi-ucb,scale=0.001,step_scale=30", tides(), T, 6).regret.mean() for T in (1000, 16000))
-    assert 0 < few < 60
-    assert many / few < 8
-
-
-def test_a_batch_does_not_change_a_seed():
-    w = world()
-    batch = run(MOVING, w, 400, [5, 3, 9])
-    for row, seed in enumerate((5, 3, 9)):
-        alone = run(MOVING, w, 400, [seed])
-        assert alone.regret_curve[0].tobytes() == batch.regret_curve[row].tobytes()
-        assert alone.results["lemma_bound"][0] == batch.results["lemma_bound"][row]
-
-
 # ---- stopping and going on
 
 
@@ -217,23 +200,6 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(clock, name, tmp_path):
     for pause in range(20, 140, 15):
         steps = resume(steps, name, w, pause=pause)
     assert arrays(steps) == whole
-
-
-def test_ctrl_c_keeps_what_was_done():
-    w, T = world(), 300
-    base, calls = learner(MOVING, w.mdp, T), []
-
-    def bonus(D, phi):
-        calls.append(1)
-        if len(calls) == 9:
-            signal.raise_signal(signal.SIGINT)
-        return base.parts.bonus(D, phi)
-
-    with pytest.raises(ravi.Stopped) as stop:
-        run(base._replace(parts=base.parts._replace(bonus=bonus)), w, T, [1, 2])
-    assert 0 < stop.value.run.plays.max() < T
-    assert len(calls) == 9
-    assert arrays(resume(stop.value.run, MOVING, w)) == arrays(run(MOVING, w, T, [1, 2]))
 
 
 def test_a_stopped_run_is_scored_up_to_there():

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ravi.random import block, philox, uniform, uniforms
+from ravi.random import block, earned, philox, uniform, uniforms
+from ravi.validation import LAWS
 from tests.literal import philox as plain
 
 ONES = 2**64 - 1
@@ -57,3 +58,25 @@ def test_numbers_of_many_keys_are_those_of_each():
     for keys in (few, np.concatenate([few, np.arange(40, dtype=np.uint64)])):
         for t, i in ((0, 0), (0, 3), (17, 5), (2**40, 2)):
             assert uniforms(keys, t, i).tolist() == [uniform(key, t, i) for key in keys]
+
+
+@pytest.mark.parametrize("r", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize(("law", "share"), [("deterministic", 0.0), ("bernoulli", 1.0), ("beta", 1 / 3)])
+def test_a_law_of_rewards_has_its_mean_and_variance(law, share, r):
+    """Off by 5 standard errors, of the variance at most, with probability below 1e-5 under these keys."""
+    n = 10_000
+    drawn = np.array([earned(LAWS[law], 3, t, r) for t in range(1, n + 1)])
+    assert abs(drawn.mean() - r) <= 5 * np.sqrt(share * r * (1 - r) / n) + 1e-12
+    spread = np.sqrt(((drawn - r) ** 4).mean() / n)  # of the squares
+    assert abs(((drawn - r) ** 2).mean() - share * r * (1 - r)) <= 5 * spread + 1e-12
+    assert ((drawn >= 0) & (drawn <= 1)).all()
+
+
+def test_a_beta_variate_of_mean_one_half_is_uniform():
+    drawn = np.sort([earned(LAWS["beta"], 8, t, 0.5) for t in range(1, 4001)])
+    off = np.abs(drawn - (np.arange(4000) + 0.5) / 4000).max()
+    assert off <= 1.95 / np.sqrt(4000)  # Kolmogorov and Smirnov: exceeded with probability 1e-3
+
+
+def test_rewards_that_are_certain_are_not_drawn():
+    assert [earned(law, 1, 1, r) for law in LAWS.values() for r in (0.0, 1.0)] == [0.0, 1.0] * len(LAWS)

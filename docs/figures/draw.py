@@ -7,7 +7,7 @@ from pathlib import Path
 
 import ravi
 from ravi.lab.report.curves import gap_curves, gap_of, regret_curves
-from ravi.lab.report.figures import entries, theory
+from ravi.lab.report.figures import groups, theory
 from ravi.lab.report.grids import maps
 from ravi.lab.report.learning import policy_steps, validity, watched
 from ravi.lab.report.matrix import differences, improvements, profile_figure
@@ -34,22 +34,22 @@ SUITE = {
 
 
 def of_results(found: ravi.Results) -> None:
-    panels = {(panel.mdp, panel.column): panel for panel in entries(found)}
+    held = {(group.panel.mdp, group.column): group for group in groups(found)}
     for column, logarithmic in (("tuned", False), ("theory", True)):
-        panel, name = panels["riverswim/6", column], f"regret-log-{column}" if logarithmic else f"regret-{column}"
-        curves = {one.label: (one.times, one.regret) for one in panel.entries}
-        drawn = regret_curves(curves, logarithmic=logarithmic, bounds=theory(panel), title=panel.title)
+        group, name = held["riverswim/6", column], f"regret-log-{column}" if logarithmic else f"regret-{column}"
+        drawn = regret_curves(group.curves, logarithmic=logarithmic, bounds=theory(group), title=group.title)
         drawn.save(HERE / name, ["png"])
-    last = {one.label: one.regret[:, -1] for one in panels["riverswim/6", "tuned"].entries}
-    ranks(last, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
-    spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panels["riverswim/6", "tuned"].entries}
+    tuned = held["riverswim/6", "tuned"]
+    means = {label: row.mean for label, row in tuned.rows.items()}
+    ranks(means, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
+    spent = {label: (row.seconds, row.mean) for label, row in tuned.rows.items()}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()
     tuning(rows, order=SUITE["sections"][0]["learners"], title="riverswim/6").save(HERE / "tuning", ["png"])
-    tuned = scores(found, column="tuned")
-    improvements(tuned).save(HERE / "improvement", ["png"])
-    differences(tuned, "riverswim/6").save(HERE / "differences", ["png"])
-    profile_figure(tuned, title="two rivers, tuned").save(HERE / "profiles", ["png"])
+    compared = scores(found, column="tuned")
+    improvements(compared).save(HERE / "improvement", ["png"])
+    differences(compared, "riverswim/6").save(HERE / "differences", ["png"])
+    profile_figure(compared, title="two rivers, tuned").save(HERE / "profiles", ["png"])
 
 
 def of_runs() -> None:

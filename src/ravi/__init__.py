@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 # The public names, by the module where they live.
 _PUBLIC = {
+    "comparison": ("compare", "Comparison"),
     "core": ("MDP", "Problem", "Learner", "Estimator", "Measure"),
     "ids": ("mdp", "learner"),
     "mdps.mixtures": ("ensemble",),
@@ -41,15 +42,16 @@ _HOMES = {name: f"ravi.{module}" for module, names in _PUBLIC.items() for name i
 _MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importers"}  # modules that are names themselves
 
 __all__ = [
-    "MDP", "Agent", "Discovery", "Estimator", "Grid", "InputError", "Learned", "Learner", "Measure", "Policy",
-    "Problem", "Run", "Stopped", "StreamError", "__version__", "agent", "candidates", "discover", "ensemble",
-    "evaluate", "gymnasium", "hardness", "importers", "learn", "learner", "load_policy", "md_mpi", "mdp",
-    "occupancy", "results", "resume", "resume_settings", "return_of", "run", "run_settings", "run_suite", "select",
-    "solve",
+    "MDP", "Agent", "Comparison", "Discovery", "Estimator", "Grid", "InputError", "Learned", "Learner", "Measure",
+    "Policy", "Problem", "Run", "Stopped", "StreamError", "__version__", "agent", "candidates", "compare",
+    "discover", "ensemble", "evaluate", "gymnasium", "hardness", "importers", "learn", "learner", "load_policy",
+    "md_mpi", "mdp", "occupancy", "results", "resume", "resume_settings", "return_of", "run", "run_settings",
+    "run_suite", "select", "solve",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from ravi import importers
+    from ravi.comparison import Comparison, compare
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.ids import learner, mdp
     from ravi.lab.experiments.results import results

@@ -3,7 +3,8 @@
 Philox4x64-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3") turns a counter of four
 words under a key of two into four words of 64 bits. Here the key is (key, 0) and the counter (t, i // 4, 0, 0); the
 lane i % 4 of the block is the number, its upper 53 bits a float in [0, 1). So a step costs one block, and number i of
-step t is the same alone, in a batch, in another process, after a resume, and for every learner.
+step t is the same alone, in a batch, in another process, after a resume, and for every learner. Rewards of a
+beta law have counters (t, part, 1, 0) of their own.
 """
 
 from typing import Any
@@ -16,7 +17,7 @@ from ravi._jit.functions import compiled, interpreted
 # The numbers of step t, in the block of lanes 0 to 3.
 RESET, ACTION, SUCCESSOR, INITIAL = 0, 1, 2, 3
 # Numbers beyond the first block belong to learners that randomise (lanes 4, 5, ... of step t):
-PICK, REWARD = 4, 5  # which of several policies is played; what a step earns, where that is random
+PICK, REWARD = 4, 5  # which of several policies is played; whether a coin pays
 # Step 0 is never played; its block holds the first state (INITIAL) and the index of the output policy.
 OUTPUT = 0
 # Policies that are played by themselves, from reset to reset: cycle c has the steps from (c + 1) CYCLE on, beyond any
@@ -88,3 +89,31 @@ def uniforms(keys: Any, t: int, i: int) -> Any:
         return np.array([uniform(key, t, i) for key in keys])
     with np.errstate(over="ignore"):
         return interpreted(block)(np.asarray(keys, np.uint64), t, i // 4)[i % 4]
+
+
+_BETA = np.uint64(1)  # the third word of the counters of beta variates
+
+
+@compiled
+def earned(law, key, t, mean):  # type: ignore[no-untyped-def]
+    """What step t earns under `key`, with this mean r in [0, 1], by a law (a value of `ravi.validation.LAWS`).
+
+    The laws are: r itself; 1 with probability r, else 0; Beta(2 r, 2 (1 - r)), which is uniform where r = 1/2.
+
+    Beta variates are Johnk's (1964): of U^(1 / a) and V^(1 / b), the first in parts of their sum, once that is at most
+    1, which has a probability of at least 1/2 where a + b = 2.
+    """
+    if law == 0:
+        return mean
+    if law == 1:
+        return 1.0 if uniform(key, t, REWARD) < mean else 0.0
+    if mean <= 0.0 or mean >= 1.0:
+        return mean
+    part, zero = np.uint64(0), np.uint64(0)
+    while True:
+        c0, c1, _, _ = philox(np.uint64(t), part, _BETA, zero, np.uint64(key), zero)
+        u, v = (c0 >> _SHIFT) * _UNIT, (c1 >> _SHIFT) * _UNIT
+        a, b = u ** (0.5 / mean), v ** (0.5 / (1.0 - mean))
+        if 0.0 < a + b <= 1.0:
+            return a / (a + b)
+        part += np.uint64(1)

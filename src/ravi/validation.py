@@ -36,6 +36,7 @@ LEAST_DELTA = 1e-100  # of a failure probability: X A T / delta and the like are
 # What Python or NumPy would make a number of, and is none: the mistake would go unseen.
 NO_NUMBER = (bool, np.bool_, bytes, bytearray, complex, np.complexfloating, np.datetime64, np.timedelta64)
 HELD = {"U": "texts", "S": "bytes", "M": "dates", "m": "spans of time", "V": "records"}  # by kinds of dtype
+SYNONYMS = {"cuda": "gpu"}  # of other libraries
 SHOWN = Repr()  # of values in messages: the beginning of long ones
 SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 80
 
@@ -80,7 +81,8 @@ def first(mask: np.ndarray) -> tuple[int, ...]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=3, cutoff=0.5)
+    words, meant = list(known), SYNONYMS.get(word.lower(), word.lower())
+    close = [meant] if meant in words else difflib.get_close_matches(word, words, n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
@@ -213,18 +215,23 @@ def probability(value: Any, name: str) -> float:
     return _in_reach(result, name, LEAST)
 
 
-CRITERIA = ("discounted", "average")
+CRITERIA = ("discounted", "average", "episodic")
+LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 
-def discount_of(criterion: Any, discount: Any) -> float:
-    """gamma of a criterion: the one that is given, or 1 for the average reward, which has none."""
-    if one_of(criterion, CRITERIA, "criterion") == "average":
-        if discount is not None:
-            raise InputError(f"discount is {shown(discount)}, but criterion='average' has none: leave out one of them")
-        return 1.0
-    if discount is None:
-        raise InputError("discount is missing; criterion='average' has none")
-    return probability(discount, "discount")
+def criterion_of(criterion: Any, discount: Any, episode: Any = None) -> tuple[float, int | None]:
+    """gamma and the length of an episode: what is given, or 1 and None where the criterion has none."""
+    if one_of(criterion, CRITERIA, "criterion") != "episodic" and episode is not None:
+        raise InputError(f"episode is {shown(episode)}, but criterion={criterion!r} has none: say criterion='episodic'")
+    if criterion == "discounted":
+        if discount is None:
+            raise InputError("discount is missing; criterion='average' has none")
+        return probability(discount, "discount"), None
+    if discount is not None:
+        raise InputError(f"discount is {shown(discount)}, but criterion={criterion!r} has none: leave out one of them")
+    if criterion == "episodic" and episode is None:
+        raise InputError("episode is missing: criterion='episodic' goes with its length in steps, such as episode=10")
+    return 1.0, None if episode is None else whole(episode, "episode", 1, MOST_STATES)
 
 
 def chance(value: Any, name: str) -> float:
@@ -494,8 +501,11 @@ def table_size(problem: Problem) -> int:
 
 def problem_fields(self: Problem) -> dict[str, Any]:
     """The fields of a problem, checked, in the types that the library computes with."""
-    discount = 1.0 if type(self.discount) in (int, float) and self.discount == 1 else None  # the average reward
-    discount = probability(self.discount, "discount") if discount is None else discount
+    one = type(self.discount) in (int, float) and self.discount == 1  # the average reward, or episodes
+    discount = 1.0 if one else probability(self.discount, "discount")
+    episode = None
+    if self.episode is not None:
+        _, episode = criterion_of("episodic", None if one else discount, self.episode)
     rewards = finite(self.rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
@@ -532,12 +542,15 @@ def problem_fields(self: Problem) -> dict[str, Any]:
 
     fields: dict[str, Any] = {
         "discount": discount,
+        "episode": episode,
         "rewards": sealed(rewards),
         "successors": sealed(successors.astype(np.int32)),
         "support": _support(self.support, successors.shape),
         "initial": sealed(initial),
     }
     fields["units"] = units(self.units)
+    if self.reward_law is not None:
+        one_of(self.reward_law, LAWS, "reward_law")
     if self.pair_features is not None:
         fields["pair_features"] = sealed(_pair_features(self.pair_features, X, A))
     if features is None:

@@ -23,7 +23,12 @@ RECORDS = {  # who hands records on, writes them, shows them, or compares two of
     "learners/ravi_ucb/changing_rewards.py", "learners/ravi_ucb/doubling.py", "learners/ravi_ucb/unknown_rewards.py",
 }  # fmt: skip
 WRAPPERS = {"learners/wrappers.py"}  # `doubling` compares the records of two T, and keeps what they share
-REPORTS = {"lab/report/figures.py", "lab/report/grids.py", "lab/report/parameters.py"}  # who looks into those of a run
+REPORTS = {
+    "comparison.py",
+    "lab/report/figures.py",
+    "lab/report/grids.py",
+    "lab/report/parameters.py",
+}  # who looks into those of a run
 
 
 def silent(learner):

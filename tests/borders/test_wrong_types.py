@@ -39,6 +39,10 @@ CALLS = {
         "learner": "uniform", "mdp": MDP, "steps": 10, "seeds": 1, "record": (), "measures": (), "points": 5,
         "pad": False, "keep_epochs": True, "pause": None, "stop": None, "progress": None, "measured": True,
     },
+    ravi.compare: {
+        "learners": ["uniform"], "mdp": MDP, "steps": 10, "seeds": 2, "level": 0.9, "progress": None, "device": "cpu",
+        "threads": 1,
+    },
     ravi.resume: {
         "stopped": RUN, "learner": "uniform", "mdp": MDP, "measures": (), "pause": None, "stop": None, "progress": None,
     },

@@ -237,7 +237,7 @@ def test_code_in_the_current_folder_runs_when_it_is_named(tmp_path):
     (tmp_path / "mycode.py").write_text(OWN)
     said = ravi("run", "mycode:river,5", "mycode:mine,scale=0.1", *SHORT, by=in_a_process, cwd=tmp_path).stdout
     assert "ravi-ucb on riverswim/5 (gamma 0.8): 50 steps" in said
-    assert "mycode:mine in mycode:Mine-v0" in ravi(*LEARN, by=in_a_process, cwd=tmp_path).stdout
+    assert "  mycode:mine\n" in ravi(*LEARN, by=in_a_process, cwd=tmp_path).stdout
 
 
 def test_every_command_that_takes_an_id_finds_it_there(tmp_path, monkeypatch):
@@ -248,8 +248,8 @@ def test_every_command_that_takes_an_id_finds_it_there(tmp_path, monkeypatch):
         (("solve", "mycode:river"), "riverswim/4"),
         (("solve", "gymnasium/mycode:Mine-v0,discount=0.8"), "optimum rho*"),
         (("verify", "mycode:river,3", "mycode:mine", "--only", "A1", *SHORT), "verdict"),
-        ((*LEARN, "--checkpoint", "it.agent"), "mycode:mine in mycode:Mine-v0"),
-        ((*LEARN, "--checkpoint", "it.agent", "--save", "it.policy"), "made             before"),
+        ((*LEARN, "--checkpoint", "it.agent"), "  mycode:mine\n"),
+        ((*LEARN, "--checkpoint", "it.agent", "--save", "it.policy"), "no time: the checkpoint has all steps"),
         (("evaluate", "it.policy", "mycode:Mine-v0", "--cycles", "5"), "value, sampled"),
         (("play", "it.policy", "mycode:Mine-v0"), "cycle 1"),
         (("cite", "mycode:mine"), "Rivers"),

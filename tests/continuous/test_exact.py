@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.continuous import exact, level, pendulum, reference
+from ravi.continuous import exact, level, reference
 from ravi.validation import InputError
 
 
@@ -53,16 +53,6 @@ def test_the_error_falls_with_the_square_of_the_nodes_of_the_level(fine):
     assert errors[-1] < 5e-4
 
 
-def test_the_error_falls_with_the_nodes_of_the_pendulum():
-    mdp = pendulum()
-    ref = reference(mdp, 32)
-    best = exact.optimal(ref)
-    errors = [error(mdp, m, ref, best) for m in (8, 12, 24)]
-    assert errors[0] > 1.5 * errors[1]
-    assert errors[1] > 1.5 * errors[2]
-    assert errors[2] < 0.1  # of values up to 10
-
-
 def test_a_smooth_policy_has_the_same_return_on_128_and_on_512_nodes(fine):
     def smooth(x):
         up = 1 / (1 + np.exp(-8 * (x[:, 0] - 0.4)))
@@ -71,14 +61,6 @@ def test_a_smooth_policy_has_the_same_return_on_128_and_on_512_nodes(fine):
     coarse = reference(level(), 128)
     here, there = (exact.return_of(ref, smooth(ref.grid.nodes)) for ref in (coarse, fine[0]))
     assert abs(here - there) < 1e-10
-
-
-def test_each_simulator_alone_is_wrong(fine):
-    """The example is one where the mixture must be learned."""
-    ref, best = reference(level(), 64), fine[1]
-    for i in range(3):
-        alone = exact.optimal(reference(level(np.eye(3)[i]), 64))
-        assert exact.return_of(ref, alone.policy) < 0.85 * best.optimum
 
 
 def test_a_reference_that_is_too_coarse_is_refused():

@@ -209,14 +209,6 @@ def test_a_batch_does_not_change_a_seed():
     assert both.regret[1] == alone.regret[0] != both.regret[0]
 
 
-def test_plays_are_t_and_resets_are_the_library_s():
-    T = 200
-    found, _ = run(ravi_ucb(P, grid(P, 16), T), LEVEL, [6])
-    resets = [t for t in range(1, T) if uniform(6, t, 0) < 1 - P.discount]
-    assert found.T_k[0].tolist() == [1, *(t + 1 for t in resets)]
-    assert np.isnan(found.regret[0])  # nothing is scored
-
-
 @pytest.mark.parametrize(("mdp", "m", "scored"), [(LEVEL, 32, 64), (pendulum(), 18, 20)], ids=["level", "pendulum"])
 def test_it_learns(mdp, m, scored):
     """Deterministic: these seeds. The uniform policy loses a third and more of the optimum."""

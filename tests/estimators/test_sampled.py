@@ -8,9 +8,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.estimators.ridge import ridge
-from ravi.estimators.sampled import _weights, deviation, draw, sampled
-from ravi.planning.bellman import expect
-from ravi.runtime.walk import empty_path
+from ravi.estimators.sampled import deviation, draw, sampled
 from ravi.testing import spy
 
 WIDE = "ensemble/3,20,2,8,discount=0.8"  # d = 3 simulators with 8 successors each: supports of up to 20
@@ -52,12 +50,6 @@ def test_a_pair_with_exactly_m_successors_is_kept_whole_and_its_deviation_is_non
     none = support <= m
     assert ((deviation(wide.problem, m, 0.1) == 0) == none).all()
     assert ((draw(wide.problem, m, 1).errors == 0) == none).all()
-
-
-def test_what_has_no_weight_is_never_drawn_not_even_by_the_least_number():
-    q = np.array([[0.0, 1.0, 2.0, 0.0, 1.0]])
-    found = _weights(q, q > 0, np.zeros((1, 2)))  # levels 0 and half of all
-    np.testing.assert_allclose(found, [[0, 2, 1, 0, 0]])
 
 
 @pytest.mark.parametrize("centre", [False, True])
@@ -108,41 +100,6 @@ def test_centred_a_constant_is_backed_up_exactly(wide):
     features = estimator.embed(np.full((1, wide.states), 3.5))
     assert (estimator.expect(estimator.init(1), features) == 3.5).all()
     assert (features.size == 0).all()
-
-
-def half_exact():
-    """d = 1, theta = 1: action 0 has one successor and is kept whole, action 1 has six and is sampled."""
-    X = 6
-    P = np.zeros((X, 2, X, 1))
-    P[:, 0, 0, 0] = 1
-    P[:, 1, :, 0] = np.arange(1, X + 1) / 21
-    successors = np.tile(np.arange(X), (X, 2, 1))
-    return ravi.MDP.from_features(P, [1.0], successors, np.zeros((X, 2)), 0.8, 0)
-
-
-@pytest.mark.parametrize("centre", [False, True])
-@pytest.mark.parametrize("played", [0, 1])
-def test_each_part_of_the_correction_is_needed_and_both_are_enough(played, centre):
-    """Without noise, nothing is left to chance: b is what P V_i would make it, and theta_bar = b / Lambda. Plays of the
-    exact action leave the error of the other; plays of that one bias theta, which the exact action then feels."""
-    mdp, lam, plays = half_exact(), 1e-6, 400
-    made = draw(mdp.problem, 2, 0, centre=centre)
-    assert (made.errors[:, 0] == 0).all()
-    assert (made.errors[:, 1] > 0).all()
-    estimator = sampled(made, lam)
-    V = mdp.horizon * np.array([[0.3, 1.0, 0.0, 1.0, 0.2, 0.9]])
-    D, path = estimator.init(1), empty_path(1, plays)
-    path.action[:], path.length[:] = played, plays
-    path.state[:] = np.arange(plays) % mdp.states
-    estimator.add(D, V, path)
-    features = estimator.embed(V)
-    PU, eps = expect(mdp, V) - features.middle, made.errors * features.size
-    at = path.state[0], path.action[0]
-    theta = (features.phi[0, *at, 0] * PU[0, *at]).sum() / D.covariance[0, 0, 0]
-    off, width = np.abs(PU - theta * features.phi[..., 0]), estimator.width(D, features)
-    plain, bias = lam**0.5 * width, np.sqrt(D.bias)[:, None, None] * width  # B = 1
-    assert (off <= plain + bias + eps + 1e-12).all()
-    assert (off > plain + (bias if played == 0 else eps) + 1e-3).any()  # one of the two is left out
 
 
 def test_the_bonus_is_the_one_that_is_proved(wide):

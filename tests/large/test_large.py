@@ -28,7 +28,6 @@ LEARNERS = (
     "ravi-ucb+,scale=0.02,inner=4,fresh=off,centre=off,span=off,clip=off,gamma=off,step_scale=0.003",
     "ravi-ucb+,scale=0.02,inner=3,pick=last,balance=off,centre=off,span=off,clip=off",
 )
-PLAYS = ("state", "action", "successor", "reset")
 
 
 @pytest.mark.parametrize("mdp", MDPS)
@@ -57,17 +56,6 @@ def test_the_closed_form_is_the_same_to_rounding(mdp, learner):
     np.testing.assert_array_equal(closed.last.met, exact.last.met)
     for one, other in ((closed.last, exact.last), (closed.output, exact.output)):
         np.testing.assert_allclose(one.table(), other.table(), rtol=0, atol=1e-12)
-
-
-def test_the_cases_cover_what_they_should():
-    """Settled and unsettled states, states met late and states never met."""
-    late = [run_large("garnet/300,2,5,discount=0.8", 1500, seed, learner=LEARNERS[3]) for seed in (5, 8)]
-    assert any(run.output.met.size < run.met for run in late)
-    assert all(run.met < 300 for run in late)
-    some = run_large("garnet/60,3,4,discount=0.9", 1500, 5, learner=LEARNERS[1])
-    assert 0 < some.unsettled < some.visited
-    none = run_large("garnet/60,3,4,discount=0.9", 1500, 5)
-    assert none.unsettled == 0 < none.visited
 
 
 def test_states_that_were_never_met_have_the_policy_of_their_own_recursion():
@@ -123,14 +111,6 @@ def test_functions_and_an_MDP_of_the_same_kernel_earn_alike():
     assert ours.mean() > 1.2 * ravi.run("uniform", mdp, 2000, 30).results["reward_total"].mean()
 
 
-def test_a_run_is_a_function_of_its_key():
-    world = ring_world(10**9)
-    one, again, other = (run_large(world, 3000, seed, learner="ravi-ucb,beta=1,eta=0.5") for seed in (3, 3, 4))
-    np.testing.assert_array_equal(one.reward, again.reward)
-    np.testing.assert_array_equal(one.last.policy, again.last.policy)
-    assert (one.reward != other.reward).any()
-
-
 def test_memory_goes_with_what_was_met_not_with_X():
     small, huge = (run_large(ring_world(X), 5000, 0, learner="ravi-ucb,beta=1,eta=0.5") for X in (10**4, 10**12))
     assert huge.met == small.met
@@ -140,18 +120,6 @@ def test_memory_goes_with_what_was_met_not_with_X():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * huge.nbytes + 4e6  # arrays double, and a world is compiled
-
-
-def test_returns_and_rows_of_a_policy_and_what_was_met_are_those_of_the_table():
-    mdp, learner = ids.mdp("garnet/300,2,5,discount=0.8"), "ravi-ucb,beta=1,eta=0.05"
-    table, large = ravi.run(learner, mdp, 200, [5], record=["stream"]), run_large(mdp, 200, 5, learner=learner)
-    assert large.last.return_of() == ravi.return_of(mdp, table.batch.state.policy[0])
-    assert large.output.return_of() == ravi.return_of(mdp, table.results["output_policy"][0])
-    x, y = table.results["stream_state"][0], table.results["stream_successor"][0]
-    np.testing.assert_array_equal(large.last.met, np.union1d(x, y))
-    assert large.visited == len(np.unique(x)) < large.met
-    assert large.last.rows(2).shape == (1, 2)
-    assert 0 < run_large(ring_world(12), 100).last.return_of(ring_mdp(12)) < 1
 
 
 def test_memory_grows_and_keeps_what_it_holds():

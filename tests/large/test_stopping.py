@@ -72,33 +72,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(mdp, learner, unvisited):
         assert_same(resume(stored(part), world, learner), whole)
 
 
-def test_a_run_that_stops_after_every_epoch_is_the_same():
-    world = ids.mdp(RUNS[1][0])
-    part = run_large(world, 300, 8, learner=RUNS[1][1], pause=0)
-    stops = 0
-    while not part.complete:
-        part = resume(stored(part), world, RUNS[1][1], pause=part.plays + 1)
-        stops += 1
-    assert stops == part.epochs > 30
-    assert_same(part, run_large(world, 300, 8, learner=RUNS[1][1]))
-
-
 def test_how_many_epochs_a_call_has_changes_no_bit(monkeypatch):
     whole = run_large(*RUNS[1][:1], T, 5, learner=RUNS[1][1])
     for epochs in (1, 7):
         monkeypatch.setattr(compiled, "MOST", epochs)
         assert_same(run_large(*RUNS[1][:1], T, 5, learner=RUNS[1][1]), whole)
-
-
-def test_what_is_resumed_is_left_as_it_was():
-    part = run_large(RUNS[1][0], T, 5, learner=RUNS[1][1], pause=400)
-    before = tree.stored(tree.copy(part.run.batch))
-    resume(part, RUNS[1][0], RUNS[1][1])
-    for name, array in tree.stored(part.run.batch).items():
-        np.testing.assert_array_equal(array, before[name], err_msg=name)
-    assert part.plays < T
-    assert not part.complete
-    assert "stopped after" in repr(part.run)
 
 
 def test_worlds_of_functions_are_given_again():
@@ -157,15 +135,6 @@ def test_constants_that_are_no_longer_those_of_the_id_are_refused():
     closed = world_of("riverswim/4", "closed")
     with pytest.raises(ravi.InputError, match=r"made with settings .*, not .*'unvisited': 'closed'"):
         resume(part, closed, "ravi-ucb")
-
-
-def test_an_mdp_with_other_numbers_is_refused_by_its_digest():
-    mdp = ids.mdp("garnet/60,3,4,discount=0.9")
-    other = replace(mdp, rewards=mdp.rewards[::-1].copy())
-    part = stored(run_large(mdp, 500, 3, pause=100))
-    for call in (lambda: resume(part, other, "ravi-ucb"), lambda: snapshot(part, other)):
-        with pytest.raises(ravi.InputError, match=f"of digest {mdp.digest}, not .*{other.digest}"):
-            call()
 
 
 def broken(part, name, change):

@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.core import MDP
 from ravi.learners.linear.lsvi import block_length
 from ravi.learners.pac.model_based import log_subsets
-from ravi.learners.q.ucb_q import bonus, rate
-from ravi.learners.regularised.mdp_exp2 import mdp_exp2
+from ravi.learners.q.ucb_q import rate
 from ravi.learners.ucrl import ucrl
-from ravi.learners.ucrl.scal import width
 from ravi.planning.evaluation import effective_horizon
-from tests.helpers import dense
 from tests.literal import tabular
 
 T = 10_000
@@ -54,6 +50,7 @@ ROWS = [
     ("rmax-ravi-ucb,scale=0.5,step_scale=3,threshold=0.25", LINEAR,
      {"beta": 0.5 * 1.5 * 5 * 3 * sqrt(log(6 * T) + log(T)), "phases": E, "threshold": 0.25, "ascension": "hard",
       "eta": 3 * sqrt(2 * E * log(3) / T) / (1.5 * 5), "delta": 1 / T}),
+    ("ravi-ucb/linear,scale=0.5", LINEAR, {"beta": 7.5 * sqrt(log(6) + L), "eta": sqrt(2 * log(3) / T) / 5}),
     ("fixed-point-lsvi,scale=0.5", LINEAR,
      {"alpha": 0.5 * (5 + 1) * 27 * sqrt(log(6 * 27) + L), "tolerance": 1 / T,
       "rounds": ceil(log(5 * T) / log(1 / 0.8))}),
@@ -138,13 +135,6 @@ def test_the_constant_of_kl_ucrl_makes_the_deviation_of_B_entries_rare(T):
     assert ucrl.constant(5, 2, 1, 0.1) == two == ucrl.constant(5, 2, 3, 0.1) != ucrl.constant(5, 2, 4, 0.1)
 
 
-def test_the_bonus_of_scal_plus_is_published():
-    visits, t, delta = np.array([[[0, 1], [9, 400]]], np.int32), np.array([411]), 0.1
-    n = np.maximum(visits, 1)
-    beta = np.sqrt(7 * np.log(2 * 2 * 2 * 411 / delta) / n) + 1 / (visits + 1)
-    np.testing.assert_allclose(width(visits, t, delta), beta, rtol=1e-14)
-
-
 @pytest.mark.parametrize("H_q", [1.0, 2.5, 40.0, 300.0])
 def test_the_weights_of_the_targets_of_ucb_q_have_the_properties_that_the_analysis_uses(H_q):
     """alpha_k^i = alpha_i prod_{j > i} (1 - alpha_j): they sum to 1, rise with i, ..."""
@@ -167,30 +157,3 @@ def test_the_weights_of_the_targets_of_ucb_q_have_the_properties_that_the_analys
     assert over_k[1] <= 1 + 1 / H_q  # and sum to 1 + 1/H_q over k: reached from below
     if H_q >= 2.5:
         assert over_k[1] == pytest.approx(1 + 1 / H_q, rel=1e-3)
-
-
-def test_the_bonus_of_ucb_q_is_published_and_falls_with_every_play():
-    s = ids.learner("ucb-q", ids.mdp(RIVER), T).settings
-    b = 4 * sqrt(2) * 20 * sqrt(s["H_q"] * log(12 * 18 * 19 * T) / 17)
-    assert bonus(17, s["width"], s["pairs"]) == pytest.approx(b, rel=1e-12)
-    assert (np.diff([bonus(k, 1.0, 3.0) for k in range(1, 5000)]) < 0).all()
-
-
-def test_the_sigmoid_of_rmax_ravi_ucb_leaves_no_more_bonus_than_the_threshold():
-    """max over CB of (1 - p+) CB <= omega, for every T."""
-    for T in (1, 2, 3, 10, 1000, 10**6):
-        omega, steep, CB = 0.5, max(1.0, log(T)), np.linspace(0, 40, 400_001)
-        assert (CB / (1 + np.exp(np.minimum(steep * (CB / omega - 1), 700)))).max() <= omega
-
-
-def test_the_mixing_time_of_mdp_exp2_is_that_of_the_papers_assumption():
-    """Two laws come closer by e^(-1/t_mix) at every step of the reset chain, whatever the policy; t_mix >= 1."""
-    world = ids.mdp(LINEAR)
-    shrinks, rng = exp(-1 / mdp_exp2(world.problem, 100).settings["mixing"]), np.random.default_rng(0)
-    for _ in range(20):
-        policy = rng.dirichlet(np.ones(world.actions), world.states)
-        P = 0.8 * np.einsum("xa,xay->xy", policy, dense(world)) + 0.2 * world.initial
-        apart = np.abs(P[:, None] - P[None]).sum(-1).max() / 2  # of two states in one step: none do worse
-        assert apart <= shrinks * (1 + 1e-12)
-    quick = MDP.from_dense(np.ones((1, 1, 1)), np.ones((1, 1)), 0.1, 0)
-    assert mdp_exp2(quick.problem, 100).settings["mixing"] == 1

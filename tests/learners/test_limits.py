@@ -5,10 +5,10 @@ import pytest
 
 from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
+from ravi.learners.ravi_ucb.features import ravi_ucb_linear
 from ravi.mdps import garnet, one_state_of, riverswim, riverswim_mixture
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.runtime.api import run
-from ravi.theory import constants
 from tests.helpers import spy
 
 
@@ -78,28 +78,22 @@ def test_the_mixture_learner_learns_nothing_in_epoch_one():
     assert (seen[2][0].data.covariance[0] != np.eye(3)).any()
 
 
-def test_constants_are_the_papers():
-    mdp, T = riverswim_mixture(6, 0.9), 10_000
-    H, X, A, d, B = 10.0, 6, 2, 3, np.sqrt(3)
-    tabular = ravi_ucb.tabular(mdp.problem, T).settings
-    assert tabular["eta"] == pytest.approx(np.sqrt(2 * np.log(A) / (H**2 * T)), rel=1e-12)
-    assert tabular["beta"] == pytest.approx(8 * H * np.sqrt(X * np.log(X * A * T * T)), rel=1e-12)
-    mixture = ravi_ucb.linear_mixture(mdp.problem, T).settings
-    assert mixture["bound"] == pytest.approx(B, rel=1e-12)
-    by_hand = H * np.sqrt(2 * (d / 2 * np.log(1 + T * B**2 * H**2 / d) + np.log(T))) + B
-    assert mixture["beta"] == pytest.approx(by_hand, rel=1e-12)
-    assert mixture["regularization"] == 1
-    assert mixture["delta"] == 1 / T
-    assert ravi_ucb.tabular(mdp.problem, T, scale=0.1).settings["beta"] == pytest.approx(0.1 * tabular["beta"])
-    assert ravi_ucb.tabular(mdp.problem, T, step_scale=7).settings["eta"] == pytest.approx(7 * tabular["eta"])
-    ridge = ravi_ucb.linear_mixture(mdp.problem, T, regularization=4.0, delta=0.01).settings
-    by_hand = H * np.sqrt(d * np.log(1 + T * B**2 * H**2 / (4 * d)) + 2 * np.log(100)) + 2 * B
-    assert ridge["beta"] == pytest.approx(by_hand, rel=1e-12)
-    lam = constants.beta_mixture(H, d, T, 0.01, parameter_bound=1.0, feature_bound=B, regularization=4.0)
-    assert lam == pytest.approx(H * np.sqrt(d * np.log(1 + T * 3 * 100 / 12) + 2 * np.log(100)) + 2, rel=1e-12)
+def test_one_coordinate_for_every_pair_is_tabular_ravi_ucb():
+    """Lambda = diag(N) for lambda = 1: P_hat = N'/N and widths 1 / sqrt(N)."""
+    mdp, T = riverswim(5, 0.9), 400
+    one = ravi_ucb_linear(mdp.problem, T, scale=0.01, eta=0.3)
+    other = ravi_ucb.tabular(mdp.problem, T, beta=one.settings["beta"], eta=0.3)
+    made, again = (run(learner, mdp, T, 3) for learner in (one, other))
+    np.testing.assert_allclose(made.regret, again.regret, rtol=1e-10)
+    np.testing.assert_allclose(made.state.policy, again.state.policy, atol=1e-11)
+    assert np.ptp(made.state.policy, axis=-1).max() > 0.1
 
 
-def test_the_example_of_the_bound_has_its_value():
-    """T = 10^6, d = 3, gamma = .9, B = sqrt 3: beta = 92.8."""
-    beta = constants.beta_mixture(10.0, 3, 10**6, 1e-6, parameter_bound=3**0.5, feature_bound=3**0.5)
-    assert beta == pytest.approx(92.8, abs=0.05)
+def test_it_begins_with_the_value_and_the_policy_that_are_given():
+    """V_1 = V_0 and pi_1 = pi_0."""
+    problem, rng = riverswim(5, 0.9).problem, np.random.default_rng(3)
+    V0, pi0 = rng.uniform(0, problem.horizon, 5), rng.dirichlet([1, 1], 5)
+    learner = ravi_ucb.tabular(problem, 200, initial_value=V0, initial_policy=pi0)
+    state = learner.plan(learner.init(np.zeros(1, np.uint64)))
+    np.testing.assert_allclose(state.V[0], V0, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(state.policy[0], pi0, rtol=0, atol=1e-12)

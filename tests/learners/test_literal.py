@@ -12,8 +12,8 @@ from ravi.core import MDP, Until
 from ravi.estimators.linear import features_of
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
-from tests.helpers import spy
-from tests.literal import extended, linear, tabular
+from tests.helpers import dense, spy
+from tests.literal import algorithms, episodic, extended, linear, plus, tabular
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
 
@@ -28,7 +28,7 @@ class Case:
             learner = learner._replace(until=lambda s, time: Until(reset=False, deadline=time + 1))
         made = run(learner, mdp, T, [key], record=["stream"], measures=[spy(self.seen)])
         self.settings, self.r, self.gamma, self.nu0 = made.settings, mdp.rewards, mdp.discount, mdp.initial
-        (self.X, self.A), self.H = mdp.rewards.shape, mdp.horizon
+        (self.X, self.A), self.H = mdp.rewards.shape, mdp.largest_value
         parts = (made.results[f"stream_{part}"][0].tolist() for part in ("state", "action", "successor", "reset"))
         self.stream = list(zip(*parts, strict=True))
         self.phi = features_of(mdp.problem)[0]
@@ -59,6 +59,8 @@ class Case:
                 stage = Q[np.arange(len(staged)) % len(Q)]
                 assert ((staged == 0) | (staged == 1)).all()
                 assert ((staged * stage).sum(-1) >= stage.max(-1) - 1e-9).all(), t
+            if (triples := told.pop("triples", None)) is not None:
+                assert triples == [step[:3] for step in self.stream[t - 1 : t - 1 + len(triples)]]
             for name, value in told.items():
                 found = np.asarray(getattr(state, name)[0])
                 if isinstance(value, tuple):
@@ -90,6 +92,80 @@ def small(seed=3, X=6, A=3, d=3, discount=0.8):
     return MDP.from_linear(phi, m, rng.uniform(size=d), discount, np.full(X, 1 / X), name="small")
 
 
+def algorithm_1(epochs):
+    """What the transcriptions of Algorithm 1 say of every epoch."""
+    for start, V, pi, _, Q, triples in epochs:
+        yield {"t": start, "V": V, "policy": pi, "Q": Q, "triples": triples}
+
+
+def given(case):
+    """MDP, T and constants of Algorithms 2 and 3, and where they begin."""
+    nu0, T, of = case.nu0.tolist(), case.T, case.settings
+    begin = [0.0] * case.X, [[1 / case.A] * case.A] * case.X, case.key
+    return (case.r.tolist(), case.gamma, nu0, T, of["eta"], of["beta"]), begin
+
+
+def algorithm_2(case):
+    constants, begin = given(case)
+    return algorithm_1(algorithms.tabular(dense(case.mdp).tolist(), *constants, *begin))
+
+
+def algorithm_3(case):
+    constants, begin = given(case)
+    lam, theta = case.settings["regularization"], case.mdp.parameter.tolist()
+    return algorithm_1(algorithms.linear_mixture(case.psi.tolist(), theta, *constants, lam, *begin))
+
+
+def of_pairs(case):
+    """Algorithm 1 with targets of the V at hand; D is the list of all samples."""
+    (r, gamma, nu0, T, eta, beta), begin = given(case)
+    phi, X, A, d = case.phi.tolist(), case.X, case.A, case.phi.shape[-1]
+
+    def gram(D):
+        rows = [[case.settings["regularization"] * (i == j) for j in range(d)] for i in range(d)]
+        for x, a, _ in D:
+            rows = [[rows[i][j] + phi[x][a][i] * phi[x][a][j] for j in range(d)] for i in range(d)]
+        return rows
+
+    def estimate(D, V):
+        theta = algorithms.solve(gram(D), [sum(phi[x][a][i] * V[y] for x, a, y in D) for i in range(d)])
+        return [[algorithms.dot(phi[x][a], theta) for a in range(A)] for x in range(X)]
+
+    def bonus(D, V):
+        Lam = gram(D)
+        return [[beta * algorithms.norm(Lam, phi[x][a]) for a in range(A)] for x in range(X)]
+
+    def add(D, V, x, a, y):
+        return [*D, (x, a, y)]
+
+    P = dense(case.mdp).tolist()
+    return algorithm_1(algorithms.ravi_ucb(P, r, gamma, nu0, T, eta, *begin, estimate, bonus, add, []))
+
+
+def several_backups(epochs):
+    """What the transcriptions of RAVI-UCB+ say of every epoch."""
+    for start, V, pi, values, triples in epochs:
+        yield {"t": start, "V": V, "policy": pi, "V_last": values[-1], "triples": triples}
+
+
+def plus_of_counts(case):
+    of, world = case.settings, (case.r.tolist(), case.gamma, case.nu0.tolist(), case.T)
+    made = plus.tabular(dense(case.mdp).tolist(), *world, of["eta"], of["inner"], of["parts"], of["delta"], case.key)
+    return several_backups(made)
+
+
+def plus_of_regressions(case):
+    of, mdp = case.settings, case.mdp
+    world = case.psi.tolist(), mdp.parameter.tolist(), case.r.tolist(), case.gamma, case.nu0.tolist(), case.T
+    numbers = of["eta"], of["inner"], of["parts"], of["delta"], of["regularization"]
+    return several_backups(plus.linear_mixture(*world, *numbers, mdp.parameter_bound, mdp.feature_bound, case.key))
+
+
+def without_one(*parts):
+    """With all parts, and without each of them."""
+    return ("", *(f",{part}=off{',span=off' * (part == 'centre')}" for part in parts))
+
+
 SETS = (without_ties(garnet(5, 2, 2, 1, 0.8)), ids.mdp("riverswim/4,discount=0.8"), dirichlet(2, 3, 3, 0.2))
 AVERAGE = replace(SETS[0], discount=1.0, name="average")
 COUNTED = tuple(map(without_ties, (garnet(5, 2, 3, 1, 0.8), garnet(4, 3, 4, 2, 0.7, "first"), riverswim(4, 0.8))))
@@ -98,6 +174,9 @@ REGULARISED = (riverswim(5, 0.9), garnet(8, 3, 3, 1, 0.85), riverswim(4, 0.97))
 STAGED = ("linear/7,3,3,discount=0.6", "riverswim/3,discount=0.6", "hypercube/linear/3,discount=0.7,margin=0.2")
 LINEAR = (small(), "riverswim/4,discount=0.9")
 MIXTURES = ("riverswim/mixture/4,discount=0.8", "ensemble/3,6,3,3,seed=2,discount=0.8")
+EPISODES = tuple(mdp.in_episodes(S) for mdp, S in zip(COUNTED, (4, 1, 7), strict=True))
+OF_PAIRS = tuple(ids.mdp(one).in_episodes(6) for one in STAGED)
+OF_MIXTURES = tuple(without_ties(ids.mdp(one).in_episodes(S)) for one, S in zip(MIXTURES, (9, 5), strict=True))
 STEPS = {"every_step": True}
 
 
@@ -119,7 +198,31 @@ def sets(rows, name, *scales, more=""):
 
 
 TIGHT = ",tolerance=1e-11"
+OPTIMISTIC_Q = tuple(f"optimistic-q,scale={how}" for how in (1, 0.01, "0.02,bonus=bernstein"))
+UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
+RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
+MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")
+PARTS = ("gamma", "clip", "span", "centre", "fresh")
 ROWS = [
+    Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
+    Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
+    Row(linear.lsvi_ucb, ("lsvi-ucb", "lsvi-ucb,scale=0.01"), OF_PAIRS, 150),
+    Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
+    Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),
+    Row(
+        episodic.ucrl_vtr, ("ucrl-vtr,scale=0.06", "ucrl-vtr,scale=0.1,replan=determinant", "ucrl-vtr,scale=0.03"),
+        OF_MIXTURES, 150, 1e-8,
+    ),
+    Row(plus_of_counts, tuple(f"ravi-ucb+,inner=3,eta=0.4{off}" for off in without_one(*PARTS)),
+        ("riverswim/5,discount=0.9", "garnet/8,3,3,seed=1,discount=0.8"), 400, 1e-11),
+    Row(plus_of_regressions,
+        tuple(f"ravi-ucb+/mixture,inner=3,eta=0.4,regularization=0.5{off}" for off in without_one("radius", *PARTS)),
+        ("riverswim/mixture/4,discount=0.9", "terrain/3,2,discount=0.8"), 100, 1e-11),
+    Row(algorithm_2, ("ravi-ucb", "ravi-ucb,scale=0.003,eta=0.2"), (*RIVERS, "riverswim/4,discount=0.98"), 600, 1e-10),
+    Row(algorithm_3, ("ravi-ucb/mixture", "ravi-ucb/mixture,scale=0.02,eta=0.2,regularization=0.5"),
+        tuple(f"{one},discount=0.9" for one in MIXED), 300, 1e-10),
+    Row(of_pairs, ("ravi-ucb/linear,eta=0.2", "ravi-ucb/linear,scale=0.02,eta=0.2,regularization=0.5"),
+        ("linear/7,3,3,discount=0.85",), 150, 1e-10),
     sets(extended.ucrl2, "ucrl2", 1, 0.2, 0.02),
     sets(extended.ucrl2b, "ucrl2b", 1, 0.2, 0.02),
     sets(extended.kl_ucrl, "kl-ucrl", 1, 0.04, 0.0004),

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from ravi.core import MDP
 from ravi.learners.contrib.o_reps import o_reps
-from ravi.mdps import garnet, one_state_of, riverswim
+from ravi.mdps import garnet, riverswim
 from ravi.planning import evaluate, occupancy, solve
 from ravi.planning.bellman import expect
 from ravi.planning.methods import optimal_occupancy
@@ -50,47 +50,6 @@ def test_the_step_is_an_occupancy_and_nothing_is_better(mdp, eta):
         assert -1e-13 - 1e-15 / eta <= made.gap <= 1e-12 + 1e-14 / eta
 
 
-@pytest.mark.parametrize("eta", ETAS)
-def test_the_step_meets_the_conditions_of_optimality(mdp, eta):
-    """ln(mu_{k+1} / mu_k) = eta (r + gamma P V - E V): the multipliers exist; convexity does the rest."""
-    before = occupancy(mdp, uniform(mdp)).mu
-    made = o_reps_step(mdp, uniform(mdp), eta)
-    advantage = mdp.rewards + mdp.discount * expect(mdp, made.V) - made.V[:, None]
-    some = made.mu > 1e-250
-    assert some.any(-1).all()
-    np.testing.assert_allclose(np.log(made.mu[some] / before[some]), eta * advantage[some], rtol=1e-8, atol=1e-8)
-
-
-def test_the_optimum_is_the_value_of_the_dual(mdp):
-    """(1 - gamma) <nu_0, V> = <mu, r> - KL(mu || mu_k) / eta, and no other policy gives more."""
-    eta, before = 2.0, occupancy(mdp, uniform(mdp)).mu.ravel()
-    made = o_reps_step(mdp, uniform(mdp), eta)
-    optimum = (1 - mdp.discount) * mdp.initial @ made.V
-
-    def objective(policy):
-        mu = occupancy(mdp, policy).mu
-        return (mu * mdp.rewards).sum() - relative_entropy(mu.ravel(), before) / eta
-
-    assert objective(made.policy) == pytest.approx(optimum, abs=1e-10)
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        other = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
-        for share in (1.0, 0.1, 0.01):
-            assert objective((1 - share) * made.policy + share * other) <= optimum + 1e-10
-
-
-def test_k_steps_are_one_step_of_k_times_the_size(mdp):
-    eta, k = 0.7, 6
-    once = o_reps_step(mdp, uniform(mdp), k * eta)
-    policy, total, V = uniform(mdp), np.zeros(mdp.states), None
-    for _ in range(k):
-        made = o_reps_step(mdp, policy, eta, value=V)
-        policy, V = made.policy, made.V
-        total += V
-    np.testing.assert_allclose(policy, once.policy, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(total / k, once.V, rtol=0, atol=1e-8 * mdp.horizon)
-
-
 def test_a_large_step_is_the_linear_program(mdp):
     """<mu, r> >= rho* - KL(mu* || mu_k) / eta."""
     star = solve(mdp, tol=1e-12).optimum
@@ -102,32 +61,6 @@ def test_a_large_step_is_the_linear_program(mdp):
         assert star - apart / eta - 1e-9 <= (made.mu * mdp.rewards).sum() <= star + 1e-9
     assert (made.mu * mdp.rewards).sum() == pytest.approx(star, abs=1e-3)
     assert (1 - mdp.discount) * mdp.initial @ made.V == pytest.approx(star, abs=1e-3)
-
-
-def test_iterates_improve_and_reach_the_optimum():
-    mdp = garnet(12, 3, 4, 2, 0.9)
-    policy, V, returns = uniform(mdp), None, []
-    for _ in range(60):
-        made = o_reps_step(mdp, policy, 20.0, value=V)
-        policy, V = made.policy, made.V
-        returns.append((made.mu * mdp.rewards).sum())
-    assert (np.diff(returns) >= -1e-12).all()
-    assert returns[-1] == pytest.approx(solve(mdp).optimum, abs=1e-5)
-
-
-def test_a_small_step_changes_little_and_values_the_policy_that_it_leaves():
-    mdp = garnet(8, 3, 3, 1, 0.9)
-    made = o_reps_step(mdp, uniform(mdp), 1e-7)
-    np.testing.assert_allclose(made.policy, uniform(mdp), atol=1e-5)
-    assert (1 - 0.9) * mdp.initial @ made.V == pytest.approx(evaluate(mdp, uniform(mdp)).returns, abs=1e-6)
-
-
-def test_one_state_is_exponential_weights():
-    """There mu is the policy, and one step multiplies it by exp(eta r)."""
-    r = np.array([0.1, 0.5, 0.9])
-    made = o_reps_step(one_state_of(r, 0.8), np.array([[0.2, 0.5, 0.3]]), 3.0)
-    weights = np.array([0.2, 0.5, 0.3]) * np.exp(3 * r)
-    np.testing.assert_allclose(made.policy[0], weights / weights.sum(), rtol=1e-12)
 
 
 def test_states_out_of_reach_keep_their_policy_and_do_no_harm():
@@ -143,15 +76,6 @@ def test_states_out_of_reach_keep_their_policy_and_do_no_harm():
     assert np.isfinite(made.V).all()
     small = o_reps_step(MDP.from_dense(P[:2, :, :2], mdp.rewards[:2], 0.9, 0), policy[:2], 5.0)
     np.testing.assert_allclose(made.policy[:2], small.policy, rtol=1e-10)
-
-
-def test_an_action_without_mass_stays_without():
-    mdp = riverswim(4, 0.9)
-    policy = uniform(mdp)
-    policy[1] = [1, 0]
-    made = o_reps_step(mdp, policy, 10.0)
-    assert (made.policy[1] == [1, 0]).all()
-    assert abs(made.gap) <= 1e-12
 
 
 def test_the_conditional_entropy_gives_soft_dynamic_programming():
@@ -184,24 +108,7 @@ def test_the_conditional_entropy_gives_soft_dynamic_programming():
             assert np.abs(o_reps_step(mdp, before, eta).policy[state] - policy[0, state]).max() > 1e-4
 
 
-def test_a_batch_does_not_change_a_policy():
-    mdp = garnet(9, 3, 3, 5, 0.9)
-    batch = random_policies(1, mdp, 5)
-    together = o_reps_step(mdp, batch, 2.0)
-    for i, policy in enumerate(batch):
-        alone = o_reps_step(mdp, policy, 2.0)
-        assert (alone.policy == together.policy[i]).all()
-        assert (together.V[i] == alone.V).all()
-        assert alone.flow == together.flow[i]
-
-
 # The learner.
-
-
-@pytest.mark.parametrize("options", ["", ",step_scale=10", ",step_scale=300"])
-def test_every_plan_is_finished(options):
-    for mdp in (riverswim(6, 0.95), garnet(20, 3, 4, 0, 0.9)):
-        assert (run("o-reps" + options, mdp, 3000, 4).batch.state.unfinished == 0).all()
 
 
 def test_a_plan_is_the_planners_step_in_the_estimated_mdp():
@@ -223,21 +130,6 @@ def test_a_plan_is_the_planners_step_in_the_estimated_mdp():
         np.testing.assert_allclose(after.policy[0], made.policy, rtol=0, atol=1e-9)
         checked += (n == 0).any() and (n > 0).any()
     assert checked > 3
-
-
-def test_what_was_never_played_is_tried():
-    """Reward 1 for ever: within a few epochs every pair of a state that is visited has been played."""
-    mdp = riverswim(6, 0.95)
-    data = run("o-reps", mdp, 4000, 8).batch.state.data
-    played = data.visits > 0
-    assert (played.all(-1) == played.any(-1)).all()
-
-
-def test_the_first_policy_is_uniform():
-    mdp = riverswim(5, 0.9)
-    seen = []
-    run("o-reps,step_scale=20", mdp, 100, [0], measures=[spy(seen)])
-    np.testing.assert_allclose(seen[0][0].policy[0], 0.5, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -68,13 +68,6 @@ def test_delayed_q_only_falls_by_eps1_at_least_and_so_seldom(m):
     assert 10 < (drops > 0).sum() <= X * A * H / eps1
 
 
-def test_delayed_q_comes_to_rest():
-    """Once every LEARN is off or unvisited, nothing changes: the policy is near-optimal at a fine enough eps1."""
-    made = run("delayed-q,accuracy=0.05,m=300", "riverswim/4,discount=0.8", 300_000, 4)
-    assert (made.results["gap"] < 0.01).all()
-    assert (made.batch.state.change < 290_000).all()
-
-
 def test_liu_su_flips_a_fair_coin_of_its_own():
     """z test over 2^18 plays; false alarm 1e-6. The coin is not one of the four numbers of the step."""
     made = run("liu-su", "garnet/4,2,2", 2**14, 16, measured=False)

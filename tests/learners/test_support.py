@@ -12,28 +12,13 @@ from ravi.runtime.api import run
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
 from ravi.validation import InputError, StreamError
-from tests.helpers import dense, drawn_rows, spy
+from tests.helpers import dense
 from tests.learners.test_literal import without_ties
 from tests.learners.test_pac import certain
 
 SETS = ["ucrl2", "ucrl2b", "kl-ucrl", "scal"]
 FORMS = [f"ravi-kl,{form}" for form in ("plan=greedy", "slack=0.3", "candidate=posterior", "plan=mirror,inner=2")]
 TOLD = [*SETS, "scal+", "mbie", "mbie-eb", "ucbvi-gamma", "psrl"]
-
-
-@pytest.mark.parametrize("option", ["", ",prior=0.3", ",schedule=doubling"])
-def test_every_policy_of_psrl_is_optimal_for_its_draw_on_the_stored_successors(option):
-    mdp, T, seen = garnet(8, 3, 3, 0, 0.9), 300, []
-    learner = ids.learner(f"psrl,support=on{option}", mdp, T)
-    assert learner.settings["prior"] == (0.3 if "prior" in option else 1.0)
-    run(learner, mdp, T, [11], measures=[spy(seen)])
-    X, r, gamma = mdp.states, mdp.rewards, mdp.discount
-    for state, path in seen:
-        prior, t = learner.settings["prior"], int(path.time[0])
-        P = drawn_rows(0.0, prior, state.data.moves[0], mdp.successors, X, np.uint64(11), t)
-        pi = state.policy[0].argmax(-1)
-        value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
-        assert (r + gamma * P @ value <= value[:, None] + 1e-6).all()
 
 
 DENSE = without_ties(garnet(6, 2, 6, 3, 0.8))
@@ -156,13 +141,6 @@ def test_on_a_stream_a_stored_successor_of_probability_0_is_ruled_out_too(tmp_pa
         else:
             with pytest.raises(StreamError, match="led to 2, which riverswim/4 rules out"):
                 live.observe(0, 0, 2, problem.rewards[0, 0])
-
-
-def test_the_support_of_an_mdp_is_no_part_of_its_file(tmp_path):
-    mdp = riverswim(4, 0.8)
-    mdp.save(tmp_path / "a.mdp")
-    assert "support" not in np.load(tmp_path / "a.mdp").files
-    np.testing.assert_array_equal(MDP.load(tmp_path / "a.mdp").support, mdp.support)
 
 
 def test_what_is_proved_has_B_for_X():

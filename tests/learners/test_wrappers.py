@@ -8,10 +8,9 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.core import restrict
-from ravi.learners.wrappers import doubling, unknown_rewards
-from ravi.random import REWARD, uniform
+from ravi.random import earned
 from ravi.runtime import tree
-from ravi.validation import InputError
+from ravi.validation import LAWS, InputError
 from tests.support.learners import REFUSED, WRAPPED
 
 WORLD = ids.mdp("riverswim/mixture/5,discount=0.9")
@@ -69,7 +68,38 @@ def test_it_plays_as_an_agent_that_is_told_what_it_earned(name):
     )
     for t, (x, a, y) in enumerate(stream, 1):
         assert agent.act(x) == a, t
-        agent.observe(x, a, y, float(uniform(np.uint64(4), t, REWARD) < WORLD.rewards[x, a]))
+        agent.observe(x, a, y, earned(LAWS["bernoulli"], np.uint64(4), t, WORLD.rewards[x, a]))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ["psrl/unknown-rewards", "ravi-ucb/unknown-rewards", "ravi-kl/unknown-rewards"])
+def test_a_learner_earns_by_the_law_of_the_mdp(name, law):
+    """It plays as with the option, and earns what the law draws of the pairs that it plays."""
+    noisy = replace(WORLD, reward_law=law)
+    given = {"seeds": [4], "record": ["stream"], "progress": False}
+    made, asked = ravi.run(name, noisy, 200, **given), ravi.run(f"{name},rewards={law}", WORLD, 200, **given)
+    assert made.regret == asked.regret
+    x, a = (made.results[f"stream_{part}"][0] for part in ("state", "action"))
+    drawn = [earned(LAWS[law], np.uint64(4), t, WORLD.rewards[x[t - 1], a[t - 1]]) for t in range(1, 201)]
+    assert made.results["reward_total"][0] == pytest.approx(sum(drawn), rel=1e-12)
+    with pytest.raises(InputError, match=f"those of riverswim/mixture/5 are {law}"):
+        ids.learner(f"{name},rewards={next(other for other in LAWS if other != law)}", noisy, 100)
+
+
+def test_a_learner_that_knows_the_rewards_plays_the_same_under_every_law():
+    plain, noisy = (ravi.run("psrl", mdp, 200, 2) for mdp in (WORLD, replace(WORLD, reward_law="beta")))
+    assert (plain.regret == noisy.regret).all()
+    assert (plain.results["reward_total"] != noisy.results["reward_total"]).all()
+
+
+def test_unknown_rewards_in_the_average_reward():
+    mdp = replace(ids.mdp("riverswim/4,criterion=average"), reward_law="bernoulli")
+    made = ravi.run("ucrl2/unknown-rewards", mdp, 300, 2)
+    assert (made.regret > 0).all()
+    earned_whole = made.results["reward_total"]  # coins
+    assert (earned_whole == np.round(earned_whole)).all()
+    with pytest.raises(InputError, match="ucrl2/doubling is for the discounted criterion"):
+        ids.learner("ucrl2/doubling", mdp, 100)
 
 
 def test_rewards_are_read_where_pairs_are_played_only():
@@ -114,13 +144,3 @@ def test_a_phase_is_of_its_length_and_knows_its_own_plays_only(name):
         visits = np.zeros((WORLD.states, WORLD.actions), np.int64)
         np.add.at(visits, (x[begun:last], a[begun:last]), 1)
         assert (made.state.learner.data.visits[i] == visits).all()
-
-
-def test_builders_of_ones_own_can_be_wrapped():
-    def least_played(problem: ravi.Problem, steps: int, *, power: float = 0.5) -> ravi.Learner:
-        return ids.learner("ucrl2", problem, steps)._replace(name="least", settings={"power": power / steps})
-
-    for wrap, name in ((unknown_rewards, "least/unknown-rewards"), (doubling, "least/doubling")):
-        made = wrap(least_played)(WORLD.problem, 100, power=0.3)
-        assert made.name == name
-        assert ravi.run(made, WORLD, 100, 2, progress=False).complete

@@ -208,7 +208,7 @@ def test_a_stream_that_explores_goes_on_bit_for_bit(tmp_path, monkeypatch):
     given = {"steps": 1500, "until_gap": 1e-3, "seed": 1}
     whole = ravi.learn("FrozenLake-v1", checkpoint=tmp_path / "a", **given)
     assert whole.agent.done
-    assert "1500 steps of 1500 in" in str(whole)
+    assert "1,500 steps of 1,500 in" in str(whole)
     assert "epochs, until_gap = 0.001 not reached\n" in str(whole)
     monkeypatch.undo()
     (tmp_path / "b").write_bytes(kept[len(kept) // 2])

@@ -224,7 +224,7 @@ def test_a_grid_makes_states_of_a_box():
     made = learn("MountainCar-v0", SCALED, 2000, discount=0.95, grid=grid, reward_range=(-1, 0))
     assert made.agent.table.states == 49
     assert made.agent.visits.sum() == 2000
-    with pytest.raises(InputError, match="no numbering of its own"):
+    with pytest.raises(InputError, match="is continuous: say into how many cells"):
         learn("MountainCar-v0", SCALED, 2000, discount=0.95, reward_range=(-1, 0))
 
 
@@ -414,3 +414,28 @@ def test_an_output_policy_of_before_some_states_were_met_is_played():
     assert policy.table.shape[0] < len(made.environment["observations"]["labels"])
     found = evaluate(policy, cycles=50)
     assert found.unknown > 0
+
+
+def test_an_mdp_is_an_environment_that_never_ends_with_the_discount_of_the_mdp():
+    mdp = ravi.mdp("riverswim/3,discount=0.8")
+    made = [ravi.learn(each, steps=500) for each in (mdp, "riverswim/3,discount=0.8")]
+    assert [each.policy().discount for each in made] == [0.8, 0.8]
+    assert [each.table().shape for each in made] == [(3, 2), (3, 2)]
+    assert (made[0].table() == made[1].table()).all()
+    same = ravi.learn(ravi.gymnasium.make(mdp), steps=500, discount=0.8, termination="restart")
+    assert (same.table() == made[0].table()).all()
+    assert made[1].policy().play(limit=5)[0].steps == 5  # where it was learned
+    with pytest.raises(InputError, match=r"an id says its own: riverswim/6,discount=0\.9"):
+        ravi.learn("riverswim/6", steps=10, discount=0.9)
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    (("FrozenLake-v1", 1000), "learner is 1000, not the id of one; a number of steps is given as steps=1000"),
+    (("psrl", "FrozenLake-v1"), "psrl is a learner, not an environment; the environment comes first"),
+    (("FrozenLak-v1",), "Did you mean: `FrozenLake`"),
+    (("riverswin/6",), "Did you mean"),
+])  # fmt: skip
+def test_what_is_no_environment_is_told(given, says):
+    with pytest.raises(InputError) as told:
+        ravi.learn(*given)
+    assert says in str(told.value)

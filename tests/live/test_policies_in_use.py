@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live.environment import Environment
+from ravi.live.environment import Environment, world_of
 from ravi.live.grid import Grid
 from ravi.live.policies import Policy
-from ravi.live.policies.playing import learned_in, learned_options, made
+from ravi.live.policies.playing import learned_in, learned_options
 from ravi.validation import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -221,12 +221,12 @@ def test_what_does_not_fit_is_told(monkeypatch):
     policy = policy_of(Walk(*PLACES["discrete"][:2]))
     with pytest.raises(InputError, match="9 is not among whole numbers from 5 to 7"):
         policy(9)
-    with pytest.raises(InputError, match=r"has the observations Discrete\(16\), but the policy was learned with"):
+    with pytest.raises(InputError, match="in Walk, and FrozenLake-v1 has other observations: whole numbers from 0"):
         policy.play("FrozenLake-v1")
-    with pytest.raises(InputError, match=r"the policy was learned in Walk; it has no action for Box"):
+    with pytest.raises(InputError, match=r"CartPole-v1 has other observations: Box.*, not whole numbers from 5 to 7"):
         policy.play("CartPole-v1")
     box = Walk(*PLACES["discrete"][:2], actions=spaces.Box(-1, 1, (1,)))
-    with pytest.raises(InputError, match=r"has the actions Box\(.*but the policy was learned with .*'size': 2"):
+    with pytest.raises(InputError, match=r"Walk has other actions: Box\(.*, not whole numbers from 0 to 1"):
         policy.play(box)
     with pytest.raises(InputError, match=r"options Walk was made: give the environment, as in policy\.play\(env\)"):
         policy.play()
@@ -271,7 +271,9 @@ def test_a_policy_of_another_environment_says_where_it_was_learned():
     from ravi.live.policies import evaluate
 
     policy = ravi.learn("FrozenLake-v1", "uniform", 200, discount=0.9).policy("last")
-    with pytest.raises(InputError, match=r"the policy was learned in FrozenLake-v1; it has no action for Box"):
+    with pytest.raises(
+        InputError, match="the policy was learned in FrozenLake-v1, and CartPole-v1 has other observations: Box"
+    ):
         evaluate(policy, "CartPole-v1", cycles=1)
     with pytest.raises(InputError, match=r"policy is 'it\.policy', not a Policy: ravi\.load_policy reads one"):
         evaluate("it.policy", "FrozenLake-v1")
@@ -285,7 +287,7 @@ def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
         "gymnasium.register('Kept-v0', entry_point=FrozenLakeEnv)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    env = made("kept_world:Kept-v0", {"is_slippery": False})
+    env = world_of("kept_world:Kept-v0", {"is_slippery": False})
     kept = ravi.learn(env, steps=300).policy().environment
     assert kept["id"] == "kept_world:Kept-v0"
     assert learned_in(kept, allow_code=True) == ("kept_world:Kept-v0", {"is_slippery": False})

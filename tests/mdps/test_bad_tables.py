@@ -34,41 +34,26 @@ def whole(name, value):
 
 SHARED = [
     (entry("r", (2, 1), 1.5), r"r\[2, 1\] is 1.5, outside \[0, 1\]"),
-    (entry("r", (2, 1), -1e-9), r"r\[2, 1\] is -1e-09, outside \[0, 1\]"),
     (entry("r", (3, 0), NAN), r"r\[3, 0\] is nan, not a finite number"),
-    (entry("r", (3, 0), INF), r"r\[3, 0\] is inf, not a finite number"),
     (whole("r", np.zeros((A, X))), r"r has shape \(2, 4\), not \(X, A\) = \(4, 2\)"),
-    (whole("r", np.zeros(X)), r"r has shape \(4,\), not \(X, A\)"),
     (whole("r", [[0, 1], [0]]), "r is not an array of numbers"),
-    (whole("r", "rewards"), "r is not an array of numbers"),
     (whole("r", np.zeros((X, A), complex)), "r holds complex numbers"),
     (whole("discount", 0), "discount is 0; it must lie strictly between 0 and 1"),
-    (whole("discount", 1.5), "discount is 1.5; it must lie strictly between 0 and 1"),
-    (whole("discount", -1), "discount is -1; it must lie strictly between 0 and 1"),
-    (whole("discount", NAN), "discount is nan, not a finite number"),
     (whole("discount", "high"), "discount is 'high', not a number"),
-    (whole("discount", None), "discount is None, not a number"),
     (whole("initial", np.full(X, 0.2)), "initial sums to 0.8, not 1"),
     (whole("initial", np.full(3, 1 / 3)), r"initial has shape \(3,\), not \(X,\) = \(4,\)"),
     (whole("initial", [1.5, -0.5, 0, 0]), r"initial\[1\] is -0.5, a negative probability"),
-    (whole("initial", [NAN, 0, 0, 1]), r"initial\[0\] is nan, not a finite number"),
     (whole("initial", 4), "initial is state 4, but states are 0 to 3"),
-    (whole("initial", -1), "initial is state -1, but states are 0 to 3"),
     (entry("P", (3, 1, 0), 0.4), r"transitions\[3, 1\] sums to 0.9, not 1$"),
-    (entry("P", (3, 1), 0), r"transitions\[3, 1\] sums to 0, not 1$"),
     (entry("P", (3, 1, 0), 0.5 + 1e-8), r"transitions\[3, 1\] sums to 1.00000001, not 1; renormalise=True"),
 ]
 
 DENSE = [
     (entry("P", (3, 1, 2), -0.1), r"P\[3, 1, 2\] is -0.1, a negative probability"),
     (entry("P", (3, 1, 2), NAN), r"P\[3, 1, 2\] is nan, not a finite number"),
-    (entry("P", (0, 0, 0), -INF), r"P\[0, 0, 0\] is -inf, not a finite number"),
     (whole("P", np.full((A, X, X), 0.25)), r"P has shape \(2, 4, 4\), not \(X, A, X\); np.moveaxis\(P, 0, 1\)"),
     (whole("P", np.full((X, X), 0.25)), r"P has shape \(4, 4\), not \(X, A, X\)$"),
-    (whole("P", np.zeros((0, 0, 0))), r"P has shape \(0, 0, 0\)"),
-    (whole("P", NAN), "P is nan"),
     (whole("P", [[[1]], [[0, 1]]]), "P is not an array of numbers"),
-    (whole("P", [[["a"]]]), "P is not an array of numbers"),
     (whole("P", [[[10**400]]]), "P is not an array of numbers"),
     (whole("P", sp.eye_array(4)), "P is a sparse matrix; MDP.from_sparse takes those"),
 ]
@@ -76,12 +61,10 @@ DENSE = [
 SPARSE = [
     (entry("P", (3, 1, 2), -0.1), r"P\[7, 2\] is -0.1, a negative probability"),
     (entry("P", (3, 1, 2), NAN), r"P\[7, 2\] is nan, not a finite number"),
-    (entry("P", (3, 1, 2), INF), r"P\[7, 2\] is inf, not a finite number"),
     (whole("P", sp.csr_array(np.eye(4)[:3])), r"P has shape \(3, 4\), not \(X \* A, X\)"),
     (whole("P", sp.csr_array(np.eye(4), dtype=complex)), "P holds complex128, not real numbers"),
     (whole("P", np.eye(4)), "P is ndarray, not a sparse matrix or a sequence of them; from_dense takes arrays"),
     (whole("P", []), "P is list, not a sparse matrix"),
-    (whole("P", None), "P is NoneType, not a sparse matrix"),
 ]
 
 BY_ACTION = [
@@ -144,23 +127,15 @@ MIXTURE = [
     (whole("parameter", (1.5, -0.5)), r"do not make a kernel: .* transitions\[0, 0, 1\] is -0.5, a negative prob"),
     (entry("features", (1, 0, 0, 0), 0.0), r"do not make a kernel: .* transitions\[1, 0\] sums to 0.5, not 1"),
     (entry("features", (1, 0, 0, 1), NAN), r"features\[1, 0, 0, 1\] is nan"),
-    (entry("features", (1, 0, 0, 1), INF), r"features\[1, 0, 0, 1\] is inf"),
-    (entry("parameter", 1, NAN), r"parameter\[1\] is nan"),
     (whole("parameter", (1, 0, 0)), r"parameter has shape \(3,\), not \(D,\) = \(2,\)"),
     (whole("features", np.zeros((2, 1, 2))), r"features has shape \(2, 1, 2\), not \(X, A, B, D\)"),
     (whole("parameter_bound", 0.7), "parameter_bound is 0.7, but the parameter has norm 0.707107"),
     (whole("feature_bound", 1.4), r"feature_bound is 1.4, but at features\[0, 0\] some V .* = 1.41421 H"),
-    (whole("parameter_bound", -1), "parameter_bound is -1; it must be positive"),
     (whole("feature_bound", 0), "feature_bound is 0; it must be positive"),
-    (whole("parameter_bound", NAN), "parameter_bound is nan"),
-    (whole("feature_bound", INF), "feature_bound is inf"),
     (entry("successors", (1, 0), (1, 0)), r"successors\[1, 0\] is not in ascending order"),
     (entry("successors", (1, 0), (1, 1)), r"successors\[1, 0\] names state 1 twice"),
     (entry("successors", (1, 0, 1), 2), r"successors\[1, 0, 1\] is 2, but states are 0 to 1"),
     (whole("successors", np.zeros((2, 1, 1), int)), r"features has shape .*, not \(X, A, B, D\)"),
-    (entry("rewards", (0, 0), 2), r"rewards\[0, 0\] is 2, outside \[0, 1\]"),
-    (whole("discount", 2.0), "discount is 2"),
-    (whole("initial", 2), "initial is state 2, but states are 0 to 1"),
 ]
 
 

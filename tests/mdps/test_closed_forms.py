@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ravi.mdps import bandit, bandit_of, deep_sea, hypercube, one_state, one_state_of, ring, six_arms, trap, two_cycle
+from ravi.mdps import bandit_of, deep_sea, hypercube, ring, six_arms, trap, two_cycle
 from tests.mdps.oracle import dense, largest_phi, optimum, rho, uniform, value
 
 
@@ -23,14 +23,6 @@ def test_deep_sea_is_not_worth_its_treasure_at_a_short_horizon():
     assert optimum(mdp).rho == pytest.approx(
         0.001, rel=1e-12
     )  # always left, above (1 - gamma) gamma^9 / (1 - gamma^10)
-
-
-@pytest.mark.parametrize("n", [1, 2, 6])
-def test_a_uniform_pass_through_deep_sea_finds_the_treasure_once_in_two_to_the_n(n):
-    mdp = deep_sea(n)
-    P = dense(mdp).mean(1)
-    reach = np.linalg.matrix_power(P, n - 1)[0, n * n - 1]  # at the last cell after n - 1 steps
-    assert reach / 2 == 2.0**-n
 
 
 @pytest.mark.parametrize("discount", [0.3, 0.8, 0.95, 0.999])
@@ -71,35 +63,6 @@ def test_the_bandit_has_its_closed_form_return_and_bounds(probabilities):
     assert mdp.feature_bound == pytest.approx(np.sqrt(2), rel=1e-15) == largest_phi(mdp)
 
 
-def test_the_best_arm_of_a_bandit_is_the_last():
-    mdp = bandit(4, 0.8, 0.3, 0.9)
-    np.testing.assert_allclose(dense(mdp)[0, :, 1], (0.3, 0.3, 0.3, 0.8), atol=1e-15)
-    assert optimum(mdp).rho == pytest.approx(0.9 * 0.8, rel=1e-12)
-
-
-@pytest.mark.parametrize("rewards", [(0.2, 0.9, 0.5), (1.0,), (0, 1)])
-def test_one_state_has_its_closed_form_trajectory(rewards):
-    mdp, eta, r = one_state_of(rewards, 0.9), 0.3, np.array(rewards, float)
-    A, H = len(r), 10
-    policy, Q, S, total = np.full(A, 1 / A), np.zeros(A), np.zeros(A), 0.0
-    for k in range(1, 40):  # Algorithm 1 with P known, CB = 0, V_0 = 0
-        V = np.log(policy @ np.exp(eta * Q)) / eta
-        policy = policy * np.exp(eta * (Q - V))
-        total += V
-        closed = np.exp(eta * (k - 1) * r)
-        np.testing.assert_allclose(policy, closed / closed.sum(), rtol=1e-10)
-        assert total == pytest.approx(np.log(np.exp(eta * S).mean()) / eta, abs=1e-9)
-        assert rho(mdp, policy[None]) == pytest.approx(policy @ r, rel=1e-12)
-        Q = mdp.rewards[0] + 0.9 * V
-        assert Q.min() >= 0
-        assert Q.max() <= H  # nothing to truncate
-        S = S + r + 0.9 * V
-
-
-def test_one_state_spaces_its_rewards_up_to_one():
-    np.testing.assert_array_equal(one_state(4).rewards, [[0.25, 0.5, 0.75, 1]])
-
-
 @pytest.mark.parametrize("dimension", [2, 3, 5])
 @pytest.mark.parametrize(("discount", "margin"), [(0.9, None), (0.9, 0.1), (0.95, 0.01), (0.5, 0.5)])
 def test_the_hypercube_has_its_closed_forms(dimension, discount, margin):
@@ -127,20 +90,6 @@ def test_the_hypercube_has_its_closed_forms(dimension, discount, margin):
     np.testing.assert_array_equal(cube[optimum(mdp).policy[0]], np.sign(theta))
 
 
-@pytest.mark.parametrize("dimension", [2, 4])
-@pytest.mark.parametrize(("discount", "Delta"), [(0.9, 0.05), (0.9, 0.1), (0.5, 0.5), (0.99, 0.001)])
-def test_the_hypercube_has_its_norms(dimension, discount, Delta):
-    mdp = hypercube(dimension, discount, Delta)
-    assert np.linalg.norm(mdp.parameter) == pytest.approx(1 + Delta, rel=1e-15)
-    assert (mdp.parameter_bound, mdp.feature_bound) == (1 + Delta, 1)
-    assert largest_phi(mdp) == pytest.approx(1 / np.sqrt(1 + Delta), rel=1e-14)  # at V = H, below the declared 1
-
-
-def test_the_seed_signs_the_hypercube():
-    signs = {tuple(np.sign(hypercube(6, seed=seed).parameter[:-1])) for seed in range(20)}
-    assert len(signs) > 10
-
-
 def test_the_two_cycle_has_its_known_values():
     mdp = two_cycle()
     V, policy, top = optimum(mdp)
@@ -150,54 +99,6 @@ def test_the_two_cycle_has_its_known_values():
     np.testing.assert_array_equal(mdp.parameter, (0.5, 0.5))
     assert (mdp.parameter_bound, mdp.feature_bound) == (1, np.sqrt(2))
     assert largest_phi(mdp) == pytest.approx(np.sqrt(2), rel=1e-15)
-
-
-def greedy_sweep(mdp, theta, V):
-    """Truncated greedy value iteration under P_hat = <theta, psi>: V and the greedy policy."""
-    PV = np.einsum("xab,xab->xa", mdp.features @ theta, V[mdp.successors])
-    Q = np.clip(mdp.rewards + mdp.discount * PV, 0, mdp.horizon)
-    return Q.max(1), Q.argmax(1)
-
-
-def test_greedy_planning_with_an_estimate_that_is_no_kernel_ends_in_the_two_cycle():
-    mdp, theta = two_cycle(), np.array([2.0, -1.0])
-    np.testing.assert_array_equal((mdp.features @ theta).sum(-1), 1)
-    assert (mdp.features @ theta).min() == -1
-    V = np.array([0.0, 0, 10])
-    for _ in range(2000):
-        V, _ = greedy_sweep(mdp, theta, V)
-    cycle = [greedy_sweep(mdp, theta, V)]
-    cycle.append(greedy_sweep(mdp, theta, cycle[0][0]))
-    np.testing.assert_allclose(cycle[1][0], V, rtol=1e-12)  # period two, not one
-    known = {(0, 1, 0): ((8.5263, 9.4737, 10), 0.90606), (1, 0, 0): ((10, 9.4737, 8.6737), 0)}
-    assert {tuple(policy) for _, policy in cycle} == set(known)
-    for after, policy in cycle:
-        values, gap = known[tuple(policy)]
-        np.testing.assert_allclose(after, values, atol=5e-5)
-        assert optimum(mdp).rho - rho(mdp, policy) == pytest.approx(gap, abs=5e-6)
-
-
-def test_the_two_cycle_has_a_fixed_point_that_constant_starts_find():
-    mdp = two_cycle()
-    for start in (0.0, 5.0, 10.0):
-        V = np.full(3, start)
-        for _ in range(2000):
-            V, _ = greedy_sweep(mdp, np.array([2.0, -1.0]), V)
-        np.testing.assert_allclose(V, (10, 180 / 19, 10), rtol=1e-12)
-
-
-@pytest.mark.parametrize(("eta", "mean_gap"), [(0.5, 0.004), (0.1, 0.026), (0.02, 0.173)])
-def test_regularised_planning_does_not_follow_the_two_cycle(eta, mean_gap):
-    mdp, theta = two_cycle(), np.array([2.0, -1.0])
-    best, log_policy, Q, gaps = optimum(mdp).rho, np.log(uniform(mdp)), np.zeros((3, 2)), []
-    for _ in range(1000):
-        V = np.log(np.exp(log_policy + eta * Q).sum(1)) / eta
-        log_policy = log_policy + eta * (Q - V[:, None])
-        gaps.append(best - rho(mdp, np.exp(log_policy)))
-        PV = np.einsum("xab,xab->xa", mdp.features @ theta, V[mdp.successors])
-        Q = np.clip(mdp.rewards + mdp.discount * PV, 0, mdp.horizon)
-    assert np.mean(gaps[:500]) == pytest.approx(mean_gap, abs=5e-4)
-    assert gaps[-1] < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -216,9 +117,3 @@ def test_the_ring_has_its_closed_form_return(gadgets, gap, discount, actions):
     assert rho(mdp, uniform(mdp)) == pytest.approx(closed(1 / actions), rel=1e-12)
     low = optimum(mdp).V[::2]
     np.testing.assert_allclose(low, low[0], rtol=1e-12)
-
-
-def test_the_seed_draws_the_best_actions_of_the_ring():
-    mdp = ring(40, seed=1)
-    best = dense(mdp)[::2, :, 1::2].sum(-1).argmax(1)
-    assert set(best) == {0, 1}

@@ -30,30 +30,6 @@ def test_kernel_and_rewards_are_linear_in_features_of_norm_one_at_most(text):
     assert fitted(mdp)[2] < 1e-12
 
 
-@pytest.mark.parametrize("text", ["linear/30,4,5", "linear/30,4,5,seed=1"])
-def test_anchors_of_a_linear_mdp_are_distributions_and_rewards(text):
-    mdp = ids.mdp(text)
-    m, theta, _ = fitted(mdp)
-    assert (mdp.pair_features > 0).all()
-    np.testing.assert_allclose(mdp.pair_features.sum(-1), 1, atol=1e-14)
-    assert (m > -1e-10).all()
-    np.testing.assert_allclose(m.sum(-1), 1, atol=1e-10)
-    assert (theta > 0).all()
-    assert (theta < 1).all()
-    np.testing.assert_array_equal(mdp.initial, 1 / 30)
-
-
-def test_features_are_uniform_on_the_simplex():
-    """Of Dirichlet(1, ..., 1) a coordinate exceeds c with probability (1 - c)^(d - 1).
-
-    Kolmogorov and Smirnov's distance over 4,000 independent rows: above 2.03 / sqrt(4000) with probability 5e-4.
-    """
-    phi = linear(1000, 4, 5, seed=1).pair_features[..., 0].ravel()
-    law = 1 - (1 - np.sort(phi)) ** 4
-    places = np.arange(1, phi.size + 1) / phi.size
-    assert np.maximum(abs(places - law), abs(places - 1 / phi.size - law)).max() < 2.03 / np.sqrt(phi.size)
-
-
 def test_states_of_a_group_are_the_same_to_every_action():
     mdp = aggregated(10, 3, 4)
     group = [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]

@@ -1,6 +1,5 @@
 """Tables come in as they are, whatever they are stored as."""
 
-import time
 import tracemalloc
 
 import numpy as np
@@ -118,26 +117,6 @@ def test_a_large_sparse_table_never_becomes_dense():
     for field in ARRAYS:
         assert getattr(again, field).tobytes() == getattr(mdp, field).tobytes()
     assert peak < 40 * mdp.transitions.nbytes  # X^2 would be 5,000 times that
-
-
-def test_a_sparse_table_comes_in_about_as_fast_as_scipy_puts_it_in_order():
-    """A grid, move by move: 4 times SciPy's CPU time was measured, 28 where entries were sorted as keys."""
-    n = 300
-    x, y = np.divmod(np.arange(n * n), n)
-    moves = [np.clip(x + i, 0, n - 1) * n + np.clip(y + j, 0, n - 1) for i, j in ((0, 1), (1, 0), (0, -1), (-1, 0))]
-    rows = np.concatenate([np.arange(n * n) * 4 + a for a in range(4) for _ in range(3)])
-    columns = np.concatenate([moves[(a + turn) % 4] for a in range(4) for turn in (0, 1, 3)])
-    P = sp.coo_array((np.tile(np.repeat([0.8, 0.1, 0.1], n * n), 4), (rows, columns)), shape=(4 * n * n, n * n))
-    r = np.zeros((n * n, 4))
-
-    def seconds(call):
-        begun = time.process_time()
-        call()
-        return time.process_time() - begun
-
-    tries = [(seconds(lambda: from_sparse(P, r, 0.9, 0)), seconds(P.tocsr)) for _ in range(5)]
-    ours, scipy = map(min, zip(*tries, strict=True))
-    assert ours < 11 * scipy
 
 
 def test_rounding_below_zero_is_zero_and_no_more():

@@ -24,7 +24,7 @@ from ravi.mdps import (
     two_ends,
     winds,
 )
-from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, rho, uniform, value
+from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, value
 
 MIXTURES = {
     "riverswim": lambda: riverswim_mixture(5),
@@ -104,13 +104,6 @@ def test_the_garnets_of_an_ensemble_differ_and_its_weights_are_a_distribution():
     assert (mdp.parameter > 0).all()
 
 
-def test_the_weights_of_ensembles_have_the_moments_of_a_flat_dirichlet():
-    """d = 2: theta_1 is uniform; mean 1/2 and mean square 1/3 within five standard deviations over 400 fixed seeds."""
-    first = np.array([garnets(2, 1, 1, 1, seed=seed).parameter[0] for seed in range(400)])
-    assert abs(first.mean() - 1 / 2) < 5 * np.sqrt(1 / 12 / 400)
-    assert abs((first**2).mean() - 1 / 3) < 5 * np.sqrt(4 / 45 / 400)
-
-
 def test_a_terrain_moves_slips_and_bounces():
     mdp = terrain(3, 2, seed=4)
     P, s = dense(mdp), mdp.parameter[:-1]
@@ -128,12 +121,6 @@ def test_a_terrain_moves_slips_and_bounces():
     assert mdp.branching == 3
 
 
-def test_every_type_of_ground_occurs_and_the_goal_is_worth_the_walk():
-    mdp = terrain(5, 3)
-    assert (mdp.features[..., :-1] != 0).any((0, 1, 2)).all()
-    assert optimum(mdp).rho > 10 * rho(mdp, uniform(mdp))
-
-
 def test_the_queue_is_a_birth_and_death_chain():
     mdp = queue(4, 2, arrival=0.2, service=0.5, cost=1.0)
     P = dense(mdp)
@@ -148,43 +135,12 @@ def test_the_queue_is_a_birth_and_death_chain():
     np.testing.assert_allclose(mdp.parameter, (0.2, 0.25, 0.5, 1))
 
 
-def test_the_default_queue_serves_slowly_while_it_is_short():
-    policy = optimum(queue()).policy
-    np.testing.assert_array_equal(policy[:8], (0, 0, 0, 0, 1, 1, 1, 1))
-
-
 def test_a_border_takes_weight_from_the_last_simulators_and_changes_nothing_else():
     whole, cut = garnets(5, 6, 2, 2, seed=3), garnets(5, 6, 2, 2, seed=3, border=2)
     np.testing.assert_array_equal(dense_features(whole), dense_features(cut))
     np.testing.assert_array_equal(whole.rewards, cut.rewards)
     np.testing.assert_array_equal(cut.parameter[3:], 0)
     np.testing.assert_allclose(cut.parameter[:3], whole.parameter[:3] / whole.parameter[:3].sum(), rtol=1e-14)
-
-
-DISAGREE = {"fork": fork, "two-ends": two_ends, "winds": winds}
-
-
-@pytest.mark.parametrize("name", DISAGREE)
-def test_the_features_of_mixtures_that_disagree_are_kernels_and_theta_is_inside_the_simplex(name):
-    mdp = DISAGREE[name]()
-    psi = dense_features(mdp)
-    assert (psi >= 0).all()
-    np.testing.assert_allclose(psi.sum(2), 1, atol=1e-14)
-    assert (mdp.parameter > 0).all()
-    assert mdp.parameter.sum() == pytest.approx(1, rel=1e-14)
-    assert (mdp.parameter_bound, mdp.feature_bound) == (1, np.sqrt(mdp.dimension))
-
-
-@pytest.mark.parametrize("name", DISAGREE)
-def test_simulators_disagree_on_what_is_best(name):
-    """Some simulator's own best policy is worse in the mixture, by a tenth of what the best one earns."""
-    mdp = DISAGREE[name]()
-    alone = [
-        optimum(MDP(rewards=mdp.rewards, successors=mdp.successors, transitions=mdp.features[..., i],
-                    initial=mdp.initial, discount=mdp.discount)).policy
-        for i in range(mdp.dimension)
-    ]  # fmt: skip
-    assert min(rho(mdp, policy) for policy in alone) < 0.9 * optimum(mdp).rho
 
 
 @pytest.mark.parametrize("name", ["small", "chains", "grids"])

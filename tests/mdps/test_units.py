@@ -68,18 +68,3 @@ def test_a_run_keeps_and_shows_its_units():
     assert f"optimum {MDP.in_units(run.optimum):.6g}, " in repr(run)
     assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in repr(run)
     assert "(rewards from -3 to 5)" in repr(run)
-
-
-def test_solve_prints_the_value_in_units(tmp_path, capsys):
-    from ravi.cli.run import solve
-
-    for mdp, shown in ((MDP, True), (riverswim(4, 0.9), False)):
-        mdp.save(tmp_path / "mdp")
-        solve(str(tmp_path / "mdp"))
-        printed = capsys.readouterr().out
-        value = mdp.horizon * mdp.in_units(ravi.solve(mdp).optimum)
-        assert (f"<nu_0, V*> = {value:.12g}  (rewards from -3 to 5)" in printed) == shown
-        assert ("in its units" in printed) == shown
-        V = ravi.solve(mdp).V  # sum gamma^t (low + (high - low) r_t) = low H + (high - low) V
-        rows = [f"{V[x]:.6f}" + (f"  {-3 * 10 + 8 * V[x]:.6f}" if shown else "") for x in range(4)]
-        assert [line.split(maxsplit=2)[2] for line in printed.splitlines()[-4:]] == rows

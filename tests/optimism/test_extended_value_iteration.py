@@ -84,26 +84,6 @@ def test_values_are_within_their_bound_of_the_fixed_point(kind, c):
         assert (np.ptp(plan.u, axis=1) <= c * (1 + 1e-12)).all()
 
 
-def test_the_average_reward_iteration_is_the_same_up_to_constants():
-    """u <- L u + (1 - gamma) <nu_0, u>, unshifted, has the u, the stop and the gain of the discounted one."""
-    gamma, tol = 0.9, 1e-3
-    r, successors, D, radius = draws(5, n=1)
-    nu0 = np.random.default_rng(2).dirichlet(np.ones(X))
-    plan = iterate(made("l1", r, successors, gamma, D, radius), np.zeros((1, X)), A, np.full(1, tol))
-    backup, u, Q = made("l1", r, successors, gamma, D, radius), np.zeros((1, X)), np.empty((1, X, A))
-    sweeps, delta = 0, np.array([0.0, 1.0])
-    while np.ptp(delta) > tol:
-        backup(u, np.ones(1, np.bool_), Q)
-        new = Q.max(-1) + (1 - gamma) * (u @ nu0)
-        delta = new - u
-        u = new
-        sweeps += 1
-    assert sweeps == plan.sweeps[0]
-    np.testing.assert_allclose(u - u.min(), plan.u, rtol=0, atol=1e-10)
-    gain = (1 - gamma) * values(plan, gamma)[0] @ nu0
-    assert delta.min() - 1e-12 <= gain <= delta.max() + 1e-12
-
-
 def test_a_blind_plan_finds_the_gain_of_a_periodic_chain():
     """Two states in turn, rewards 1 and 0: gain 1/2. Without mixing the iteration would never end."""
     D = Counts(np.full((1, 2, 1), 10, np.int32), np.array([[[[0, 10]], [[10, 0]]]], np.int32))

@@ -1,14 +1,11 @@
 """The likely mixtures: the maximum, the ellipsoid around the set, kernels at the vertices, coverage."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import ravi
 from ravi.optimism.likelihood import Likelihood, likeliest, likelihood, rows_of, shape, simulators
-from ravi.theory import kl as theory
 
 
 def seen(mdp, plays, seed):
@@ -62,28 +59,6 @@ def test_the_ellipsoid_holds_the_set(id, part):
                 off = theta - at.theta
                 assert off @ Lam @ off <= 1 + 1e-9
     assert inside > 100
-
-
-def test_the_truth_is_likely_at_all_times():
-    """2,000 streams of 150 plays of a coin with two sides mixed of two others, delta = 1/5; with a radius of
-    ln(1 / delta) - 0.7 it is rejected. False alarms: five standard deviations."""
-    rng = np.random.default_rng(3)
-    rows, delta, runs = np.array([[0.9, 0.2], [0.1, 0.8]]), 0.2, 2000
-    truth = np.array([0.5, 0.5])
-    heads = np.cumsum(rng.random((runs, 150)) < rows[0] @ truth, axis=1)
-    grid = np.linspace(0, 1, 400)
-    p = rows[0, 0] * grid + rows[0, 1] * (1 - grid)
-    failed, plain = np.zeros(runs, bool), np.zeros(runs, bool)
-    for m in (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 150):
-        k = heads[:, m - 1][:, None]
-        best = (k * np.log(p) + (m - k) * np.log(1 - p)).max(1)
-        q = rows[0] @ truth
-        lost = best - (k[:, 0] * np.log(q) + (m - k[:, 0]) * np.log(1 - q))
-        failed |= lost > math.log(1 / delta) + theory.worst_redundancy(m, 2)
-        plain |= lost > math.log(1 / delta) - 0.7
-    room = 5 * math.sqrt(delta * (1 - delta) / runs)
-    assert failed.mean() <= delta + room
-    assert plain.mean() > delta + room
 
 
 def test_moves_of_the_same_features_are_one():

@@ -10,7 +10,6 @@ from scipy.special import gammaln, rel_entr
 from ravi.estimators.counts import Counts
 from ravi.optimism import relative_entropy as sets
 from ravi.theory import kl as theory
-from tests.support.plans import of_one_value
 
 
 def rows(rng, count, B, most=60):
@@ -108,37 +107,3 @@ def test_rewards_are_at_most_what_their_coins_allow():
         assert most[j] > mean
     known = sets.highest_rewards(plays, total, np.array([level]), 0.0)[0, :, 0]
     np.testing.assert_allclose(known[1:], (total / np.maximum(plays, 1))[0, 1:, 0], atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("P", "f", "sharp"),
-    [
-        ((0.5, 0.5), (0.0, 1.0), True),
-        ((0.95, 0.05), (0.0, 1.0), False),
-        ((0.05, 0.95), (0.0, 1.0), False),
-        ((0.05, 0.6, 0.35), (0.0, 0.5, 1.0), True),
-        ((0.2, 0.2, 0.2, 0.2, 0.2), (0.0, 0.1, 0.2, 0.9, 1.0), False),
-    ],
-)
-def test_both_radii_cover_at_all_plays_at_once(P, f, sharp):
-    """4,000 streams of 300 plays, delta = 1/5. A level of 1/5 that holds is rejected with probability below 1e-6
-    (a count above 1/5 of 4,000 by five standard deviations). Without kappa(n) it is, where that is sharp."""
-    P, f = np.array(P), np.array(f)
-    rng = np.random.default_rng(4)
-    runs, T, delta = 4000, 300, 0.2
-    at = np.array([1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 300])
-    moves = np.cumsum(rng.random((runs, T))[..., None] < np.cumsum(P), axis=1).astype(np.int32)[:, at - 1]
-    moves = np.diff(moves, axis=-1, prepend=0)
-    D = Counts(moves.sum(-1, dtype=np.int32)[..., None], moves[:, :, None])
-    successors = np.tile(np.arange(len(P), dtype=np.int32), (len(at), 1, 1))
-    V = np.tile(f, (runs, 1))
-    level = np.full(runs, math.log(1 / delta))
-    most = delta + 5 * math.sqrt(delta * (1 - delta) / runs)
-
-    def failed(rho):
-        _, high = sets.ends(successors, D, rho, True, V)
-        return (high[..., 0] < P @ f - 1e-12).any(1).mean()
-
-    assert failed(of_one_value(D.visits, level)) <= most
-    assert failed(sets.of_all_values(D, math.log(1 / delta), len(P))) <= most
-    assert not sharp or failed(np.full(D.visits.shape, math.log(1 / delta))) > most

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ravi.mdps import garnet, riverswim, terrain, trap
+from ravi.mdps import garnet, riverswim, terrain
 from ravi.planning import evaluate, occupancy, return_of, solve
 from ravi.planning.bellman import backup, expect, expect_with, extend, flow, marginal, truncate
 from ravi.planning.chains import ELIMINATED
@@ -146,23 +146,6 @@ def test_the_equations_of_section_2(X, A, gamma, seed):
     assert gap == pytest.approx(best.optimum - return_of(mdp, policy), abs=2e-10)
 
 
-@settings(deadline=None, derandomize=True, max_examples=30)
-@given(**SIZES)
-def test_the_chain_with_resets_has_nu_as_its_law_and_rho_as_its_gain(X, A, gamma, seed):
-    """P7: with P' = gamma P + (1 - gamma) 1 nu_0^T, nu is stationary and rho* + V* = max_a (r + P' V*)."""
-    mdp, policy = drawn(X, A, gamma, seed)
-    reset = gamma * dense(mdp) + (1 - gamma) * mdp.initial
-    nu = occupancy(mdp, policy).nu
-    assert (nu >= 0).all()
-    np.testing.assert_allclose(nu @ np.einsum("xa,xay->xy", policy, reset), nu, rtol=0, atol=1e-13)
-    V = evaluate(mdp, policy).V
-    gain = (policy * (mdp.rewards + reset @ V)).sum(-1) - V
-    np.testing.assert_allclose(gain, return_of(mdp, policy), rtol=0, atol=1e-10)
-    solution = solve(mdp)
-    best = (mdp.rewards + reset @ solution.V).max(-1) - solution.V
-    np.testing.assert_allclose(best, solution.optimum, rtol=0, atol=3e-10)
-
-
 def test_operators_are_dense_products_for_one_and_for_a_batch():
     mdp, rng = garnet(7, 3, 2, 0, 0.9), np.random.default_rng(0)
     P, f, g = dense(mdp), rng.normal(size=(4, 7)), rng.normal(size=(4, 7, 3))
@@ -183,37 +166,11 @@ def test_the_backup_is_cut_at_both_ends():
     assert truncate(np.array([-1.0, 0.0, 5.0, 11.0]), H).tolist() == [0.0, 0.0, 5.0, 10.0]
 
 
-def test_values_and_occupancies_of_riverswim():
-    mdp, uniform = riverswim(6, 0.9), np.full((6, 2), 0.5)
-    assert evaluate(mdp, uniform).V[0] == pytest.approx(0.021000432173684, abs=1e-15)
-    listed = [0.625152891069, 0.277897502001, 0.072114065338, 0.018781822501, 0.004979397111, 0.001074321979]
-    np.testing.assert_allclose(occupancy(mdp, uniform).nu, listed, rtol=0, atol=1e-12)
-    listed = [0.17151669873, 0.217126381931, 0.161313741651, 0.129100241142, 0.190495162337, 0.130447774209]
-    np.testing.assert_allclose(occupancy(mdp, solve(mdp).policy).nu, listed, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("gamma", [0.01, 0.9, 0.999, 1 - 1e-7])
-def test_the_trap_has_its_closed_form_however_close_gamma_is_to_one(gamma):
-    eps = np.array([0.0, 1e-9, 0.1, 1.0])
-    found = evaluate(trap(gamma), np.stack([np.array([[1 - e, e], [1.0, 0.0]]) for e in eps]))
-    bound = (1 - gamma) * found.error + 1e-15
-    assert (np.abs(1 - found.returns - eps / (1 - gamma + gamma * eps)) <= bound + 1e-12).all()
-
-
 def test_elimination_keeps_its_digits_where_gamma_is_close_to_one():
     """At gamma = 1 - 1e-7 a dense LU solve has lost seven digits of V^pi; differences of V^pi keep theirs here."""
     mdp, policy = riverswim(6, 1 - 1e-7), np.full((6, 2), 0.5)
     V, exact = evaluate(mdp, policy).V, exact_values(mdp, policy)
     assert distance(V / float(exact[0]), [v / exact[0] for v in exact]) <= 1e-14
-
-
-def test_policies_are_left_alone_in_any_order_of_memory_and_there_may_be_none():
-    mdp, policy = riverswim(4, 0.9), np.full((4, 2), 0.5)
-    turned = np.asfortranarray(np.tile(policy, (2, 1, 1)))
-    assert (evaluate(mdp, turned).V == evaluate(mdp, policy).V).all()
-    assert policy.flags.writeable
-    none = evaluate(mdp, np.zeros((0, 4, 2)))
-    assert (none.V.shape, repr(none)) == ((0, 4), "<Evaluation: 0 policies, V and Q ± 0>")
 
 
 def exact_entropy(p, q):
@@ -253,19 +210,6 @@ def test_entropies_in_closed_form():
     ):  # fmt: skip
         found = conditional_relative_entropy(mdp, np.array(policy), np.array(other))
         np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
-
-
-@settings(deadline=None, derandomize=True, max_examples=30)
-@given(**SIZES)
-def test_the_chain_rule(X, A, gamma, seed):
-    """P6: KL(mu || mu') = KL(nu || nu') + H(pi || pi')."""
-    mdp = random_mdp(seed, X, A, min(3, X), gamma)
-    policies = np.random.default_rng(seed).dirichlet(np.ones(A), size=(2, X))
-    one, other = (occupancy(mdp, policy) for policy in policies)
-    joint = relative_entropy(one.mu.ravel(), other.mu.ravel())
-    states = relative_entropy(one.nu, other.nu)
-    assert joint == pytest.approx(states + conditional_relative_entropy(mdp, *policies), rel=1e-9, abs=1e-12)
-    assert joint <= mdp.horizon * conditional_relative_entropy(mdp, *policies) + 1e-12  # Lemma A.1
 
 
 UNIFORM = np.full((4, 2), 0.5)

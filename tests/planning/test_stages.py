@@ -9,11 +9,9 @@ import pytest
 from ravi import ids
 from ravi.core import MDP, Array, Learner, Until
 from ravi.planning.evaluation import evaluate, staged_values
-from ravi.runtime import python as python_driver
-from ravi.runtime.api import resume, run
-from ravi.runtime.walk import empty_path
+from ravi.runtime.api import run
 from ravi.schedules import at_reset
-from tests.helpers import assert_same_bits, bits, dense
+from tests.helpers import dense
 
 T, S = 400, 4
 WORLD = ids.mdp("garnet/6,3,3,discount=0.8")
@@ -106,33 +104,6 @@ def test_the_error_of_a_long_plan_is_covered_and_not_overstated(gamma, S):
     assert max(bounds) <= 1e3 * max(off)
 
 
-def test_equal_stages_are_a_stationary_policy():
-    policy = draws(3)[:, :1]
-    W, returns, _ = staged_values(WORLD, np.repeat(policy, S, axis=1))
-    same = evaluate(WORLD, policy[0, 0])
-    np.testing.assert_allclose(W[0], np.tile(same.V, (S, 1)), atol=1e-12)
-    assert returns[0] == pytest.approx(same.returns, abs=1e-14)
-
-
-@pytest.mark.parametrize("until", [at_reset(), every_play])
-def test_actions_are_drawn_by_age(until):
-    """Deterministic stages: the action tells the stage."""
-    policy = np.zeros((1, S, WORLD.states, WORLD.actions))
-    for j in range(S):
-        policy[0, j, :, j % WORLD.actions] = 1.0
-    learner = staged(until, change=False)
-
-    def init(keys):
-        return learner.init(keys)._replace(policy=np.tile(policy, (len(keys), 1, 1, 1)))
-
-    made = run(learner._replace(init=init, plan=lambda s: s), WORLD, T, 3, record=["stream"])
-    for seed in range(3):
-        age = 0
-        for t in range(T):
-            assert made.results["stream_action"][seed, t] == min(age, S - 1) % WORLD.actions
-            age = 0 if made.results["stream_reset"][seed, t] else age + 1
-
-
 @pytest.mark.parametrize("until", [at_reset(), every_play])
 def test_regret_and_trajectory_regret_are_those_of_the_values_by_age(until):
     made = run(staged(until), WORLD, T, 2, record=["stream", "trajectory"])
@@ -151,15 +122,3 @@ def test_regret_and_trajectory_regret_are_those_of_the_values_by_age(until):
         assert made.regret[seed] == pytest.approx(regret, abs=1e-8)
         assert made.results["trajectory_regret_total"][seed] == pytest.approx(along, abs=1e-7)
     assert made.output_policy.shape == (2, S, WORLD.states, WORLD.actions)
-
-
-def test_a_staged_run_is_the_same_in_stretches_alone_padded_and_resumed(monkeypatch):
-    learner, options = staged(at_reset()), {"record": ["stream", "trajectory"], "pad": True}
-    whole = run(learner, WORLD, T, 4, **options)
-    again = resume(run(learner, WORLD, T, 4, **options, pause=150), learner, WORLD)
-    monkeypatch.setattr(python_driver, "empty_path", lambda n, length: empty_path(n, 3))
-    short = run(learner, WORLD, T, 4, **options)
-    for row in range(4):
-        alone = run(learner, WORLD, T, [row], **options)
-        for other in (bits(again, row), bits(short, row), bits(alone)):
-            assert_same_bits(bits(whole, row), other)

@@ -1,11 +1,11 @@
 """Every bound written out once more from gamma; how its forms compare, and how they grow."""
 
 from itertools import product
-from math import floor, log, log2, sqrt
+from math import log, sqrt
 
 import pytest
 
-from ravi.theory import constants, elliptical, generic, mixture, per_run, tabular
+from ravi.theory import generic, mixture, per_run, tabular
 
 GAMMAS = [0.2, 0.9, 0.99]
 CASES = list(product(GAMMAS, [1, 2, 1000, 10**6, 10**12]))  # gamma, T
@@ -98,15 +98,6 @@ def test_mixture(gamma, T, d, B, lam, A):
     assert mixture.sharp(H, d, A, T, **given).total == near(sharp)
 
 
-def test_the_example_of_theorem_5_6_and_that_of_lemma_a_4():
-    """T = 1e6, d = 3, gamma = .9, B = sqrt(3), A = 2, lambda = 1, delta = 1/T; T = 500, H = 10."""
-    T, B = 10**6, sqrt(3)
-    found = mixture.C_1(10, 3, T, bound=B), mixture.C_2(10, 3, T, bound=B), mixture.printed(10, 3, 2, T, bound=B).total
-    assert [f"{value:.2e}" for value in found] == ["1.28e+06", "1.23e+04", "2.72e+07"]
-    assert f"{elliptical.largest_factor(10, 500):.0f}" == "164"
-    assert f"{elliptical.largest_factor_sharp(10, 500):.1f}" == "18.6"
-
-
 def ladders(H, A):
     """(printed, corrected, sharp) of three families; the generic one has the bonus sum 3 sqrt(T), clipped at most twice
     that."""
@@ -145,43 +136,3 @@ def test_corrected_is_above_printed_and_sharp_below_corrected(ladder):
         assert (high.failure, middle.failure) == (0, pytest.approx(1))
         assert corrected(T, delta=1 / T) == middle  # unless it is given
         assert sharp(T, delta=1 / T) == low
-
-
-def slope(values, at):
-    (x, y), (a, b) = at, values
-    return log(b / a) / log(y / x)
-
-
-def test_exponents_of_H():
-    """At T = 4e18: planning H^2 as printed, H^{7/4} sharp; C_2 like H^{3/2} and tabular bonuses like H, up to logs."""
-    T, H = 2**62, 1e4
-    forms = [
-        (lambda H: generic.printed(H, 2, T, 0).optimisation, 2, 1e-9),
-        (lambda H: generic.sharp(H, 2, T, 0).optimisation, 7 / 4, 3e-3),
-        (lambda H: generic.corrected(H, 2, T, 0, inner_steps=floor(H)).optimisation, 3 / 2, 1e-9),
-        (lambda H: tabular.corrected(H, 6, 2, T).bonus, 1, 1e-2),
-        (lambda H: tabular.sharp(H, 6, 2, T).bonus, 1, 1e-2),
-        (lambda H: mixture.C_2(H, 4, T, bound=1), 3 / 2, 0.05),
-        (lambda H: mixture.C_1(H, 4, T, bound=1), 3, 0.06),  # 3, not 3/2 as the paper says of C_1 + C_2
-    ]
-    for form, exponent, error in forms:
-        assert slope((form(H), form(4 * H)), (H, 4 * H)) == pytest.approx(exponent, abs=error)
-
-
-def test_lemma_4_3_times_H_is_theorem_4_1():
-    """With K = E K, the bonus sum of an epoch's steps H <mu, CB>, and delta = 0+."""
-    H, A, T = 10.0, 4, 10**5
-    K = round(constants.expected_epochs(H, T) - 0.9)
-    run = per_run.printed(H, K, 7.0, log(A), constants.eta(H, A, T))
-    assert H * run.total == pytest.approx(generic.printed(H, A, T, 70.0).total, rel=1e-12)
-    run = per_run.sharp(H, K, 7.0, log(A), constants.eta_sharp(H, A, T))
-    assert H * run.total == pytest.approx(generic.sharp(H, A, T, 70.0, delta=1e-12).total, rel=1e-4)
-
-
-def test_late_epochs_beyond_the_run_add_next_to_nothing():
-    """The sum over late epochs stops at 2^{i+1} - 1 <= T in the proof; going on costs less than a thousandth."""
-    H, gamma, X, A, T = 5.0, 0.8, 2, 2, 48_000
-    beta = gamma * constants.beta_tabular_l1(H, X, A, T, 1 / T)
-    late = sum(min(H, 2 * beta / sqrt(2 ** (i + 1) - 1)) for i in range(floor(log2(T + 1))))
-    proof = 4 * sqrt(2) * beta * sqrt(X * A * (T + gamma * H)) + X * A * H * late
-    assert proof <= tabular.clipped_bonus_sum(H, X, A, T, beta) <= 1.001 * proof

@@ -1,7 +1,5 @@
 """The bounds of RAVI-KL, and the steps of their proofs that can be computed exactly."""
 
-from fractions import Fraction
-from itertools import product
 from math import log, log2, sqrt
 
 import pytest
@@ -39,53 +37,6 @@ def test_the_bound_by_the_variance_is_a_number_where_gamma_is_zero():
     X, A, T = 3, 2, 100
     rho, L = max(kl.radii(1.0, X, A, 2, T)), 2 * X * A * log(1 + T / (X * A))
     assert kl.variance(1.0, X, A, 2, T).deviations == pytest.approx(2 * (2 / 3 + sqrt(32 / 3)) * rho * L + X * A + 1)
-
-
-def test_ends_at_resets_and_starts_after_them_have_mean_zero_though_phases_between_resets_do_not():
-    """The step of Theorem 1 that charges phases, on two states with one action each, over all that may happen in six
-    steps. Phases end at resets or by doubling; D_k is a function of what was observed before its phase."""
-    gamma, nu0, T = Fraction(3, 4), (Fraction(1, 3), Fraction(2, 3)), 6
-    P = ((Fraction(1, 4), Fraction(3, 4)), (Fraction(1), Fraction(0)))
-    ends, starts, between, telescoped = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
-
-    def charge(chance, D, began, first, last, ended):
-        """A phase that ended in state `last`: at a reset, or by doubling, or at T (None)."""
-        nonlocal ends, starts, between, telescoped
-        mean = nu0[0] * D[0] + nu0[1] * D[1]
-        ends += chance * (D[last] - mean) * (ended == "reset")
-        starts += chance * (mean - D[first]) * (began == "reset")
-        between += chance * (D[last] - D[first]) * (began == ended == "reset")
-        telescoped += chance * (D[last] - D[first])
-
-    def play(t, chance, n, seen, phase):
-        """Before step t: visits n; visits in the phase; its D, how it began and where; the state."""
-        D, began, first, x = phase
-        if t > T:
-            charge(chance, D, began, first, x, None)
-            return
-        visits = [seen[y] + (y == x) for y in (0, 1)]
-        doubled = visits[x] >= max(1, n[x])
-        for y, reset in product((0, 1), (False, True)):
-            if reset:
-                for z in (0, 1):
-                    move(t, chance * P[x][y] * (1 - gamma) * nu0[z], n, visits, phase, z, "reset")
-            else:
-                move(t, chance * P[x][y] * gamma, n, visits, phase, y, "doubling" if doubled else "")
-
-    def move(t, chance, n, visits, phase, x, ended):
-        if not chance:
-            return
-        if not ended:
-            play(t + 1, chance, n, visits, (*phase[:3], x))
-            return
-        charge(chance, *phase[:3], x, ended)
-        n = [n[y] + visits[y] for y in (0, 1)]
-        play(t + 1, chance, n, [0, 0], ((Fraction(n[0] % 3), Fraction(-n[1])), ended, x, x))
-
-    for x in (0, 1):
-        play(1, nu0[x], [0, 0], [0, 0], ((Fraction(1), Fraction(0)), "reset", x, x))
-    assert ends == starts == 0
-    assert between != 0 != telescoped
 
 
 def test_the_bound_for_mixtures_is_its_formula():

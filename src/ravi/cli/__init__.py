@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from ravi import __version__, validation
 from ravi.cli import completion, info, learn, play, run, show, suite
-from ravi.cli.common import say
+from ravi.cli.common import declared, say
 from ravi.validation import InputError
 
 
@@ -60,10 +60,10 @@ app = typer.Typer(
     help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
 )
 suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on many MDPs, with a folder of results.")
-suites.command(name="run")(suite.run)
-suites.command(name="list")(suite.suites)
+suites.command(name="run")(declared(suite.run))
+suites.command(name="list")(declared(suite.suites))
 COMMANDS = {
-    "One MDP, one learner": (suite.demo, run.run, run.solve, run.hardness, run.verify, info.advise),
+    "MDPs and learners": (suite.demo, run.run, run.compare, run.solve, run.hardness, run.verify, info.advise),
     "Your own environment": (learn.learn, play.evaluate, play.play),
     "Suites and their results": (
         suite.suites, suite.results, suite.reproduce, show.watch, show.report, show.figures, show.table,
@@ -72,7 +72,7 @@ COMMANDS = {
 }  # fmt: skip
 for panel, commands in COMMANDS.items():
     for command in commands:
-        app.command(name=command.__name__.rstrip("_"), rich_help_panel=panel)(command)
+        app.command(name=command.__name__.rstrip("_"), rich_help_panel=panel)(declared(command))
 app.add_typer(suites, name="suite", rich_help_panel="Suites and their results")
 
 

@@ -3,17 +3,17 @@
 docs/guides/choose.md has the same as a table. Guarantees are those that the learners' own docstrings state.
 """
 
-import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from shlex import quote
 from typing import Any, NamedTuple
 
 from ravi import ids, validation
 from ravi.core import MDP
+from ravi.display.printable import duration
 from ravi.live.choices import DISCOUNT, discovers
 from ravi.live.encoders import kind_of
+from ravi.live.environment import world_of
 from ravi.validation import InputError
 
 PILOT = 2000  # plays of an environment that are timed
@@ -28,6 +28,12 @@ class Choice(NamedTuple):
     guarantee: str
     seconds: float | None = None
 
+    @property
+    def time(self) -> str:
+        if self.seconds is None:
+            return ""
+        return f"  (about {duration(self.seconds) if self.seconds >= 1 else f'{self.seconds:.1g} s'})"
+
 
 class Advice(NamedTuple):
     source: str
@@ -40,8 +46,7 @@ class Advice(NamedTuple):
     def text(self) -> str:
         lines = [f"{self.source}: {self.known}"]
         for choice in self.choices:
-            took = "" if choice.seconds is None else f"  (about {choice.seconds:.1g} s)"
-            lines += ["", choice.when, f"  {choice.command}{took}", f"  {choice.guarantee}"]
+            lines += ["", choice.when, f"  {choice.command}{choice.time}", f"  {choice.guarantee}"]
         return "\n".join(lines)
 
 
@@ -112,7 +117,7 @@ def _forecast(source: str, learners: list[str], T: int, seeds: int) -> dict[str,
 
 
 def _of_environment(source: str, T: int, discount: float | None, timed: bool) -> Advice:
-    world, gamma = _environment(source), DISCOUNT if discount is None else discount
+    world, gamma = world_of(source), DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
         cells = kind_of(space) == "Box" and not discovers(space)
@@ -132,23 +137,6 @@ def _of_environment(source: str, T: int, discount: float | None, timed: bool) ->
     finally:
         world.close()
     return Advice(source, known, choices)
-
-
-def _environment(source: str) -> Any:
-    """The environment of an id; for what is not written like one, the error names MDPs that are near too."""
-    from ravi.live.policies.playing import made
-    from ravi.mdps import MDPS, environments
-
-    try:
-        return made(source)
-    except InputError:
-        known = [*MDPS, *ids.WORLDS]
-        with suppress(InputError):
-            known += environments.imported().registry
-        near = validation.did_you_mean(re.split("[/,]", source)[0], known)
-        if re.search(r":|-v\d+$", source) or not near:
-            raise
-        raise InputError(f"there is no MDP, and no environment, {validation.shown(source)}.{near}") from None
 
 
 def _pilot(world: Any, discount: float) -> float:

@@ -118,7 +118,19 @@ def cache() -> Iterator[Check]:
     for function in (curve.add_steps, plain):
         arrays = curve.curve(2, curve.grid(7, 3))
         zeros, table = np.zeros((2, 7), np.int32), np.array([[0.1]])
-        function(0, 2, curve.grid(7, 3), *arrays, table, np.ones(2, np.int64), np.full(2, 7), zeros, zeros)
+        function(
+            0,
+            2,
+            curve.grid(7, 3),
+            *arrays,
+            table,
+            0,
+            np.zeros(2, np.uint64),
+            np.ones(2, np.int64),
+            np.full(2, 7),
+            zeros,
+            zeros,
+        )
         outcomes.append([array.tobytes() for array in arrays])
     if outcomes[0] == outcomes[1]:
         yield Check("compiler", OK, "a compiled function gives the bits of its plain form")

@@ -1,12 +1,16 @@
 """What commands share: options, ids typed by the user, printing, progress bars, and the message after Ctrl-C."""
 
+import inspect
 import json
 import os
+import re
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from copy import copy
+from functools import wraps
 from pathlib import Path
-from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -28,6 +32,32 @@ SEEDS = typer.Option(help="The number of seeds, counted from 0; or a list, such 
 SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
 
 
+def declared(function: Callable[..., None]) -> Callable[..., None]:
+    """A function as a command: its parameters are the arguments, those after `*` the options, a flag has no opposite.
+
+    What each is comes from the section Parameters of its docstring, which is no part of the help's text.
+    """
+    about, _, section = (inspect.getdoc(function) or "").partition("\n\nParameters\n----------\n")
+    lines = re.findall(r"^(\w+)\n((?:    .*\n?)+)", section, re.MULTILINE)
+    said = {name: " ".join(text.split()) for name, text in lines}
+    hints, signature = get_type_hints(function, include_extras=True), inspect.signature(function)
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        kind, *given = get_args(hints[name]) if get_origin(hints[name]) is Annotated else (hints[name],)
+        flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+        plain = typer.Option(*flag) if parameter.kind is parameter.KEYWORD_ONLY else typer.Argument()
+        info = copy(given[0]) if given else plain
+        info.help = said.get(name, info.help)
+        parameters.append(parameter.replace(annotation=Annotated[kind, info]))
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        function(**given)
+
+    command.__doc__, command.__signature__ = about, signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
 def typed(*names: str | None) -> None:
     """Let modules that are named in ids on the command line be found in the current folder.
 
@@ -46,24 +76,6 @@ def typed(*names: str | None) -> None:
             if all(part.isidentifier() for part in module.split(".")):
                 allow_imports(here)
                 check_origin(name, module, here)
-
-
-def an_mdp(name: str, learner: str) -> InputError:
-    """The error where an MDP stands for an environment; what is wrong with a file, or with code, comes first."""
-    from ravi import ids
-    from ravi.ids import foreign_name
-
-    world = name
-    if ids.is_file(name) or foreign_name(name) is not None:
-        try:
-            ids.mdp(name)
-        except InputError:
-            world = f"{name},discount=0.99"
-            if "discount=" in name or ids.imported(world) is None:  # it lacks more than that
-                raise
-    return InputError(
-        f"{name} is an MDP, not an environment: ravi run {quote(world)} {learner} learns on it, with exact regret"
-    )
 
 
 def say(text: object, error: bool = False, whole: bool = False) -> None:

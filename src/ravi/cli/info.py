@@ -22,9 +22,17 @@ class Kind(StrEnum):
 
 
 def list_(
-    kind: Annotated[Kind | None, typer.Argument(help="List only these; by default all.")] = None, as_json: JSON = False
+    kind: Kind | None = None,
+    *,
+    as_json: JSON = False,
 ) -> None:
-    """List the ids of all MDPs, other problems and learners, with their options."""
+    """List the ids of all MDPs, other problems and learners, with their options.
+
+    Parameters
+    ----------
+    kind
+        List only these; by default all.
+    """
     import inspect
 
     from ravi import ids
@@ -64,21 +72,24 @@ def list_(
 
 
 def advise(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="An MDP (an id or a file), or the id of a Gymnasium environment.", autocompletion=completion.mdps
-        ),
-    ],
-    steps: Annotated[str, typer.Option(help="T, the number of steps.")] = "1e5",
+    source: Annotated[str, typer.Argument(autocompletion=completion.mdps)],
+    *,
+    steps: str = "1e5",
     seeds: Annotated[str, SEEDS] = "1",
-    discount: Annotated[
-        float | None,
-        typer.Option(help="gamma of an environment (default 0.99, for a Box 0.998), or of a file that has none."),
-    ] = None,
+    discount: float | None = None,
     as_json: JSON = False,
 ) -> None:
-    """Recommend learners for a problem: the command, its guarantee, and an estimate of its time."""
+    """Recommend learners for a problem: the command, its guarantee, and an estimate of its time.
+
+    Parameters
+    ----------
+    source
+        An MDP (an id or a file), or the id of a Gymnasium environment.
+    steps
+        T, the number of steps.
+    discount
+        gamma of an environment (default 0.99, for a Box 0.998), or of a file that has none.
+    """
     from ravi.cli.advice import advise
 
     typed(source)
@@ -87,10 +98,17 @@ def advise(
 
 
 def doctor(
-    folder: Annotated[Path | None, typer.Argument(help="Also check this folder of results.")] = None,
+    folder: Path | None = None,
+    *,
     as_json: JSON = False,
 ) -> None:
-    """Check the installation: versions, cache, cores, extras, GPU. Exit status 1 if something is broken."""
+    """Check the installation: versions, cache, cores, extras, GPU. Exit status 1 if something is broken.
+
+    Parameters
+    ----------
+    folder
+        Also check this folder of results.
+    """
     from ravi.cli.doctor import doctor
 
     report = doctor(folder)
@@ -99,14 +117,15 @@ def doctor(
 
 
 def cite(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Learners, or a folder of results; by default ravi itself.", autocompletion=completion.learners
-        ),
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(autocompletion=completion.learners)] = None,
 ) -> None:
-    """Print BibTeX entries for the paper and this library, or for the papers of the given learners."""
+    """Print BibTeX entries for the paper and this library, or for the papers of the given learners.
+
+    Parameters
+    ----------
+    names
+        Learners, or a folder of results; by default ravi itself.
+    """
     from ravi.cli.citations import cite
 
     typed(*(names or []))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,19 +28,25 @@ TERMINATION = Annotated[
 
 def evaluate(
     policy: POLICY,
-    env: Annotated[
-        str | None,
-        typer.Argument(help="The id of an environment or an MDP; by default the environment it was learned in."),
-    ] = None,
+    env: str | None = None,
+    *,
     cycles: CYCLES = "1000",
-    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.95,
+    confidence: float = 0.95,
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling."""
+    """Evaluate a policy, in the units of its rewards: exactly if there is a transition table, and by sampling.
+
+    Parameters
+    ----------
+    env
+        The id of an environment or an MDP; by default the environment it was learned in.
+    confidence
+        The confidence level of the interval.
+    """
     from ravi import ids, validation
     from ravi.live.policies import Policy, evaluate
 
@@ -60,28 +66,34 @@ def evaluate(
 
 def play(
     policy: POLICY,
-    env: Annotated[
-        str | None, typer.Argument(help="The id of an environment; by default the one it was learned in.")
-    ] = None,
+    env: str | None = None,
+    *,
     cycles: CYCLES = "1",
-    episodes: Annotated[
-        str | None, typer.Option(help="Play this many episodes of the environment instead of cycles.")
-    ] = None,
-    video: Annotated[
-        Path | None, typer.Option(help="Record every episode as a video in this folder (needs MoviePy).")
-    ] = None,
-    render: Annotated[
-        str | None, typer.Option(help="How to show the environment: human (a window) or ansi (text).")
-    ] = None,
+    episodes: str | None = None,
+    video: Path | None = None,
+    render: str | None = None,
     termination: TERMINATION = None,
     option: OPTION = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes."""
+    """Play a policy and print every step and the sum of every cycle; or show or record whole episodes.
+
+    Parameters
+    ----------
+    env
+        The id of an environment; by default the one it was learned in.
+    episodes
+        Play this many episodes of the environment instead of cycles.
+    video
+        Record every episode as a video in this folder (needs MoviePy).
+    render
+        How to show the environment: human (a window) or ansi (text).
+    """
     from ravi import validation
     from ravi.live.policies import Policy, play
+    from ravi.mdps.environments import imported
 
     typed(env)
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
@@ -99,49 +111,51 @@ def play(
         for number, each in enumerate(played if not as_json else [], 1):
             say(f"episode {number}: {each}")
         return
-    frames: list[str] = []
     with closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
-        shown = _framed(world, frames) if render == "ansi" else world
-        plays = play(kept, shown, n, seed=seed, termination=termination)
+        text = imported().wrappers.RenderCollection(world, reset_clean=False) if render == "ansi" else None
+        plays = play(kept, world if text is None else text, n, seed=seed, termination=termination)
         if as_json:
             say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
             return
-        _tell(plays, frames)
+        _print(plays, (list) if text is None else text.render)
 
 
-def _tell(plays: Iterator[Play], frames: list[str]) -> None:
+def _print(plays: Iterator[Play], frames: Callable[[], list[str]]) -> None:
     """Every play on a line, between what the environment showed before and after it."""
     total = 0.0
     for each in plays:
+        shown = frames()
         if each.age == 0:
             say(f"cycle {each.cycle + 1}")
             total = 0.0
-            for frame in frames[:1]:
-                print(frame)  # as the environment draws it
-            del frames[:1]
+            _print_frames(shown[:1])
         total += each.reward
         say(f"  step {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
-              f"then {each.successor}")  # fmt: skip
-        for frame in frames:
-            print(frame)  # as the environment draws it
-        frames.clear()
+            f"then {each.successor}")  # fmt: skip
+        _print_frames(shown[each.age == 0 :])
         if each.end:
             say(f"  {each.end} after {each.age + 1} steps, which earned {total:g}")
+
+
+def _print_frames(frames: list[str]) -> None:
+    for frame in frames:
+        print(str(frame).strip("\n"))  # as the environment draws it
 
 
 def _environment(
     policy: Policy, name: str | None, option: list[str] | None, allow_code: bool, render: str | None = None
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
-    from ravi.live.policies.playing import learned_in, learned_options, made, showing
+    from ravi.live.environment import world_of
+    from ravi.live.policies.playing import learned_in, learned_options, showing
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
         if name is not None:
-            world = made(name, learned_options(learned, name, allow_code) | given, render)
+            world = world_of(name, learned_options(learned, name, allow_code) | given, render)
         else:
-            world = made(*learned_in(learned, allow_code, given), render)
+            world = world_of(*learned_in(learned, allow_code, given), render)
     return showing(world, render, "--render")
 
 
@@ -156,21 +170,3 @@ def _rendered(render: str | None) -> Iterator[None]:
         if render is None:
             raise
         raise InputError(f"--render {render}: {error}") from None
-
-
-def _framed(world: Any, frames: list[str]) -> Any:
-    """The environment, which writes down what it shows after every reset and step."""
-    from ravi.mdps.environments import imported
-
-    class Framed(imported().Wrapper):  # type: ignore[misc]
-        def reset(self, **given: Any) -> Any:
-            return self._shown(self.env.reset(**given))
-
-        def step(self, action: Any) -> Any:
-            return self._shown(self.env.step(action))
-
-        def _shown(self, answer: Any) -> Any:
-            frames.append(str(self.env.render()).strip("\n"))
-            return answer
-
-    return Framed(world)

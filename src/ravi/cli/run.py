@@ -29,30 +29,43 @@ MDP = Annotated[
 
 def run(
     mdp: MDP,
-    learner: Annotated[
-        str,
-        typer.Argument(
-            help="A learner's id, such as ravi-ucb,scale=0.03 (see ravi list).", autocompletion=completion.learners
-        ),
-    ],
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    learner: Annotated[str, typer.Argument(autocompletion=completion.learners)],
+    *,
+    steps: str = "1e5",
     seeds: Annotated[str, SEEDS] = "16",
-    points: Annotated[int, typer.Option(help="The number of points of each curve.")] = 500,
-    trajectory: Annotated[
-        bool, typer.Option(help="Also record the trajectory regret of the earlier literature.")
-    ] = False,
-    pad: Annotated[bool, typer.Option(help="Go on after T until the last epoch ends, without learning (T+).")] = False,
-    save: Annotated[
-        Path | None, typer.Option(help="Save the run to this file; if it holds a stopped run, continue it.")
-    ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
-    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
+    points: int = 500,
+    trajectory: bool = False,
+    pad: bool = False,
+    save: Path | None = None,
+    figure: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
     as_json: JSON = False,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.
 
     For a suite of runs use ravi suite run; ravi run SUITE is the same.
+
+    Parameters
+    ----------
+    learner
+        A learner's id, such as ravi-ucb,scale=0.03 (see ravi list).
+    steps
+        T, the number of steps of each seed.
+    points
+        The number of points of each curve.
+    trajectory
+        Also record the trajectory regret of the earlier literature.
+    pad
+        Go on after T until the last epoch ends, without learning (T+).
+    save
+        Save the run to this file; if it holds a stopped run, continue it.
+    figure
+        Draw the regret into this file (png, pdf, svg).
+    device
+        cpu or gpu.
+    threads
+        The number of threads; all cores by default.
     """
     from ravi import ids, validation
     from ravi._jit.functions import effort, sparing
@@ -113,17 +126,69 @@ def run(
         raise stopped_early(save)
 
 
-def solve(
+def compare(
     mdp: MDP,
-    method: Annotated[
-        str, typer.Option(help="modified_policy_iteration, policy_iteration, value_iteration or linear_program.")
-    ] = "modified_policy_iteration",
-    tol: Annotated[float, typer.Option(help="The required accuracy of V*.")] = 1e-10,
+    learners: Annotated[
+        list[str],
+        typer.Argument(
+            help="Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).",
+            autocompletion=completion.learners,
+        ),
+    ],
+    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    seeds: Annotated[str, SEEDS] = "16",
+    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
     device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    save: Annotated[Path | None, typer.Option(help="Save the MDP to this file.")] = None,
+    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
     as_json: JSON = False,
 ) -> None:
-    """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error."""
+    """Compare learners on an MDP, on the same seeds: exact regret with intervals, upper quantiles, and who is behind.
+
+    For many MDPs, tuning, or runs of hours use a suite: ravi suite run.
+    """
+    from ravi import validation
+    from ravi.comparison import compare
+    from ravi.runtime import archive
+
+    typed(mdp, *learners)
+    if figure is not None:
+        from ravi.display.style import library, written
+
+        archive.check_place(figure, "the figure")  # told before the work, not after
+        library()
+    with progress_bar(f"comparing on {mdp}") as progress:
+        found = compare(
+            learners, mdp, validation.steps(steps), validation.seeds(seeds, "--seeds"), level=level, progress=progress,
+            device=device, threads=threads,
+        )  # fmt: skip
+    say_json(found.json()) if as_json else say(found, whole=True)
+    if figure is not None:
+        written(found.plot().figure, figure)
+
+
+def solve(
+    mdp: MDP,
+    *,
+    method: str = "modified_policy_iteration",
+    tol: float = 1e-10,
+    device: str = "cpu",
+    save: Path | None = None,
+    as_json: JSON = False,
+) -> None:
+    """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error.
+
+    Parameters
+    ----------
+    method
+        modified_policy_iteration, policy_iteration, value_iteration or linear_program.
+    tol
+        The required accuracy of V*.
+    device
+        cpu or gpu.
+    save
+        Save the MDP to this file.
+    """
     import time
 
     from ravi import ids
@@ -189,7 +254,11 @@ def _say_average(world: Any, solution: Any, as_json: bool) -> None:
         say(f"  {solution.undetermined}")
 
 
-def hardness(mdp: MDP, as_json: JSON = False) -> None:
+def hardness(
+    mdp: MDP,
+    *,
+    as_json: JSON = False,
+) -> None:
     """How hard an MDP is to learn without resets: its diameter, the span of its bias, value norm, smallest gap."""
     from dataclasses import asdict
     from math import isfinite
@@ -212,27 +281,42 @@ def hardness(mdp: MDP, as_json: JSON = False) -> None:
 
 
 def verify(
-    mdp: Annotated[
-        str | None,
-        typer.Argument(help="An MDP; by default three small tabular and mixture runs.", autocompletion=completion.mdps),
-    ] = None,
-    learner: Annotated[
-        str, typer.Argument(help="ravi-ucb, ravi-ucb+, ravi-kl or a variant.", autocompletion=completion.learners)
-    ] = "ravi-ucb",
-    steps: Annotated[str | None, typer.Option(help="T, the number of steps of each seed. Default 2e4.")] = None,
+    mdp: Annotated[str | None, typer.Argument(autocompletion=completion.mdps)] = None,
+    learner: Annotated[str, typer.Argument(autocompletion=completion.learners)] = "ravi-ucb",
+    *,
+    steps: str | None = None,
     seeds: Annotated[str, SEEDS] = "16",
-    variants: Annotated[
-        bool, typer.Option("--variants", help="Check small runs of every variant, one line for each.")
-    ] = False,
-    only: Annotated[str, typer.Option(help="Only these claims, such as A1,A15.")] = "",
-    failed: Annotated[bool, typer.Option("--failed", help="Print violated claims only.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file as JSON.")] = None,
-    html_file: Annotated[Path | None, typer.Option("--html", help="Write the table to this file as HTML.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Draw the bounds against the regret into this file.")] = None,
+    variants: bool = False,
+    only: str = "",
+    failed: bool = False,
+    json_file: Annotated[Path | None, typer.Option("--json")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html")] = None,
+    figure: Path | None = None,
 ) -> None:
     """Check every claim of the paper on a run.
 
     Exit status 0 if all that are measured hold, 1 if one is violated, 2 if none is measured.
+
+    Parameters
+    ----------
+    mdp
+        An MDP; by default three small tabular and mixture runs.
+    learner
+        ravi-ucb, ravi-ucb+, ravi-kl or a variant.
+    steps
+        T, the number of steps of each seed. Default 2e4.
+    variants
+        Check small runs of every variant, one line for each.
+    only
+        Only these claims, such as A1,A15.
+    failed
+        Print violated claims only.
+    json_file
+        Write all results to this file as JSON.
+    html_file
+        Write the table to this file as HTML.
+    figure
+        Draw the bounds against the regret into this file.
     """
     from ravi import validation
     from ravi.runtime import archive

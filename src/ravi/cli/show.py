@@ -16,13 +16,19 @@ FOLDER = Annotated[Path, typer.Argument(help="A folder of results; its suite may
 
 def report(
     folder: FOLDER,
-    out: Annotated[Path | None, typer.Option(help="The file to write; by default FOLDER/report.html.")] = None,
-    verify: Annotated[
-        Path | None,
-        typer.Option(help="A file written by ravi verify --json; by default FOLDER/verify.json, if it exists."),
-    ] = None,
+    *,
+    out: Path | None = None,
+    verify: Path | None = None,
 ) -> None:
-    """Write a self-contained HTML report: summary, curves, comparisons, tuning, failures, manifest."""
+    """Write a self-contained HTML report: summary, curves, comparisons, tuning, failures, manifest.
+
+    Parameters
+    ----------
+    out
+        The file to write; by default FOLDER/report.html.
+    verify
+        A file written by ravi verify --json; by default FOLDER/verify.json, if it exists.
+    """
     require_extra("the page needs", "report", "pyarrow", "duckdb", "matplotlib", "plotly", "jinja2")
     from ravi.lab.report.page import report
 
@@ -30,18 +36,28 @@ def report(
 
 
 def figures(
-    folder: Annotated[Path, typer.Argument(help="A folder of results, or the file of one run.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The folder to write to; by default FOLDER/figures, or NAME-figures next to NAME.run."),
-    ] = None,
-    formats: Annotated[str, typer.Option(help="pdf, svg or png; several are separated by commas.")] = "pdf,png",
-    kinds: Annotated[
-        str | None, typer.Option(help="Kinds of figures, such as regret,tuning, or all; by default the five main ones.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="The number of processes; by default one per core.")] = None,
+    folder: Path,
+    *,
+    out: Path | None = None,
+    formats: str = "pdf,png",
+    kinds: str | None = None,
+    workers: int | None = None,
 ) -> None:
-    """Draw figures of a folder of results or of a run, sized for a two-column paper, and an index page."""
+    """Draw figures of a folder of results or of a run, sized for a two-column paper, and an index page.
+
+    Parameters
+    ----------
+    folder
+        A folder of results, or the file of one run.
+    out
+        The folder to write to; by default FOLDER/figures, or NAME-figures next to NAME.run.
+    formats
+        pdf, svg or png; several are separated by commas.
+    kinds
+        Kinds of figures, such as regret,tuning, or all; by default the five main ones.
+    workers
+        The number of processes; by default one per core.
+    """
     from ravi import validation
     from ravi.display.style import library
     from ravi.machine import cores
@@ -65,15 +81,34 @@ def figures(
 
 def table(
     folder: FOLDER,
-    form: Annotated[str, typer.Option("--format", help="text, latex, markdown or csv.")] = "text",
-    section: Annotated[str | None, typer.Option(help="Only this section of the suite.")] = None,
-    column: Annotated[str | None, typer.Option(help="Only this column: theory, tuned or given.")] = None,
-    steps: Annotated[str | None, typer.Option(help="Only this T.")] = None,
-    statistic: Annotated[str, typer.Option(help="mean, median or iqm.")] = "mean",
-    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    out: Annotated[Path | None, typer.Option(help="Write the table to this file.")] = None,
+    *,
+    form: Annotated[str, typer.Option("--format")] = "text",
+    section: str | None = None,
+    column: str | None = None,
+    steps: str | None = None,
+    statistic: str = "mean",
+    level: float = 0.95,
+    out: Path | None = None,
 ) -> None:
-    """Print a table of regret, learner x MDP, with intervals; the best and its ties are marked."""
+    """Print a table of regret, learner x MDP, with intervals; the best and its ties are marked.
+
+    Parameters
+    ----------
+    form
+        text, latex, markdown or csv.
+    section
+        Only this section of the suite.
+    column
+        Only this column: theory, tuned or given.
+    steps
+        Only this T.
+    statistic
+        mean, median or iqm.
+    level
+        The confidence level of the intervals.
+    out
+        Write the table to this file.
+    """
     from ravi import validation
     from ravi.lab.experiments.results import results
     from ravi.lab.report.tables import table
@@ -89,10 +124,19 @@ def table(
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; it need not exist yet.")],
-    once: Annotated[bool, typer.Option("--once", help="Print one frame and exit.")] = False,
+    folder: Path,
+    *,
+    once: bool = False,
 ) -> None:
-    """Watch an experiment while it runs, until it is finished."""
+    """Watch an experiment while it runs, until it is finished.
+
+    Parameters
+    ----------
+    folder
+        A folder of results; it need not exist yet.
+    once
+        Print one frame and exit.
+    """
     from ravi.lab.report.watch import watch
 
     watch(folder, once)

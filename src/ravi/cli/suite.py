@@ -33,11 +33,22 @@ CLUSTER = Annotated[str | None, typer.Option(help="Use a Ray cluster at this add
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the results, the figure and the page.")] = Path("demo"),
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
-    seeds: Annotated[int, typer.Option(help="The number of seeds.")] = 32,
+    *,
+    out: Path = Path("demo"),
+    steps: str = "1e5",
+    seeds: int = 32,
 ) -> None:
-    """Compare RAVI-UCB, tabular and mixture, with other learners on RiverSwim: a table, a figure and a page."""
+    """Compare RAVI-UCB, tabular and mixture, with other learners on RiverSwim: a table, a figure and a page.
+
+    Parameters
+    ----------
+    out
+        The folder for the results, the figure and the page.
+    steps
+        T, the number of steps of each seed.
+    seeds
+        The number of seeds.
+    """
     from ravi import validation
     from ravi.lab import demo
     from ravi.lab.experiments.runner import status_bar
@@ -47,43 +58,50 @@ def demo(
 
 
 def run(
-    suite: Annotated[
-        str,
-        typer.Argument(
-            help="A suite (see ravi suites), a TOML file, or a folder of results.", autocompletion=completion.suites
-        ),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for the results; needed unless SUITE is such a folder.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would run, and estimate how long it would take.")
-    ] = False,
-    seeds: Annotated[
-        str | None,
-        typer.Option(help="In place of the suite's: a number, counted from 0, or a list such as 5-8 or 1,7,9."),
-    ] = None,
+    suite: Annotated[str, typer.Argument(autocompletion=completion.suites)],
+    *,
+    out: Path | None = None,
+    dry_run: bool = False,
+    seeds: str | None = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
-    shard: Annotated[str | None, typer.Option(help="i/n: run the i-th of n parts of the work, for array jobs.")] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
-    adopt: Annotated[bool, typer.Option("--adopt", help="Accept a changed suite for an existing folder.")] = False,
-    mix_versions: Annotated[
-        bool, typer.Option("--mix-versions", help="Continue with other versions than the folder was made with.")
-    ] = False,
-    slice: Annotated[float, typer.Option(help="Seconds between checkpoints of a long run.")] = 30.0,
-    device: Annotated[str | None, typer.Option(help="cpu or gpu, in place of what the suite says.")] = None,
-    allow_code: Annotated[
-        bool,
-        typer.Option(
-            "--allow-code", help="Allow importing the modules that a folder of results names; they can run any code."
-        ),
-    ] = False,
+    shard: str | None = None,
+    retry: bool = False,
+    adopt: bool = False,
+    mix_versions: bool = False,
+    slice: float = 30.0,
+    device: str | None = None,
+    allow_code: bool = False,
     as_json: JSON = False,
 ) -> None:
     """Run a suite into a folder; the same command continues where it stopped.
 
     Regret is exact. Ctrl-C stops cleanly. Exit status 1 if runs failed, 130 if stopped.
+
+    Parameters
+    ----------
+    suite
+        A suite (see ravi suites), a TOML file, or a folder of results.
+    out
+        The folder for the results; needed unless SUITE is such a folder.
+    dry_run
+        Show what would run, and estimate how long it would take.
+    seeds
+        In place of the suite's: a number, counted from 0, or a list such as 5-8 or 1,7,9.
+    shard
+        i/n: run the i-th of n parts of the work, for array jobs.
+    retry
+        Run failed runs again.
+    adopt
+        Accept a changed suite for an existing folder.
+    mix_versions
+        Continue with other versions than the folder was made with.
+    slice
+        Seconds between checkpoints of a long run.
+    device
+        cpu or gpu, in place of what the suite says.
+    allow_code
+        Allow importing the modules that a folder of results names; they can run any code.
     """
     if out is None and os.path.isfile(Path(suite) / "specification.json"):
         out = Path(suite)  # a folder goes on by itself
@@ -143,7 +161,10 @@ def run(
     raise typer.Exit(1 if failed else 0)
 
 
-def suites(as_json: JSON = False) -> None:
+def suites(
+    *,
+    as_json: JSON = False,
+) -> None:
     """List the suites that come with the library."""
     from ravi.lab.experiments.forecast import runs_of
     from ravi.lab.experiments.schedule import plan
@@ -171,13 +192,20 @@ def suites(as_json: JSON = False) -> None:
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(help="A folder of results; its suite may still be running.")],
-    sql: Annotated[
-        str | None, typer.Option(help="A SQL query over the views results, runs, all_runs, entries, tuning, failures.")
-    ] = None,
+    folder: Path,
+    *,
+    sql: str | None = None,
     as_json: JSON = False,
 ) -> None:
-    """Print the results in a folder: the mean regret of each learner, or the result of a query."""
+    """Print the results in a folder: the mean regret of each learner, or the result of a query.
+
+    Parameters
+    ----------
+    folder
+        A folder of results; its suite may still be running.
+    sql
+        A SQL query over the views results, runs, all_runs, entries, tuning, failures.
+    """
     from ravi.lab.experiments.results import results
 
     found = results(folder)
@@ -198,14 +226,23 @@ def results(
 
 
 def reproduce(
-    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
-    runs: Annotated[int | None, typer.Option(help="Repeat only this many of its runs, chosen by their ids.")] = None,
+    folder: Path,
+    *,
+    runs: int | None = None,
     workers: WORKERS = None,
     cluster: CLUSTER = None,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
 ) -> None:
-    """Repeat the runs of a folder and compare them bit for bit. Exit status 0 if all are equal."""
+    """Repeat the runs of a folder and compare them bit for bit. Exit status 0 if all are equal.
+
+    Parameters
+    ----------
+    folder
+        A folder of results.
+    runs
+        Repeat only this many of its runs, chosen by their ids.
+    """
     from ravi.lab.experiments.reproduce import reproduce
     from ravi.lab.experiments.runner import status_bar
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, library, panels, styled
+from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, label_ticks, library, panels, styled
 from ravi.validation import InputError
 
 LEFT, RIGHT = (-1.0, 0.0), (1.0, 0.0)
@@ -68,13 +68,13 @@ def map_figure(where: Layout, fields: Mapping[str, Any], policy: Any = None, *, 
         raise InputError("there is nothing to draw: neither fields nor a policy")
     count = len(names)
     if where.strip:
-        figure, axes = panels(count, 1, width=DOUBLE, height=0.66 * count + 0.4, sharex=True)
+        figure, axes = panels(count, 1, width=DOUBLE, height=0.66 * count + 0.4, title=title, sharex=True)
         places = list(axes[:, 0])
     else:
         columns = min(count, 2)
         rows = -(-count // columns)
         width = DOUBLE if count > 1 else SINGLE
-        figure, axes = panels(rows, columns, width=width, height=rows * 0.8 * width / columns)
+        figure, axes = panels(rows, columns, width=width, height=rows * 0.8 * width / columns, title=title)
         places = list(axes.ravel()[:count])
         for empty in axes.ravel()[count:]:
             empty.set_visible(False)
@@ -91,8 +91,6 @@ def map_figure(where: Layout, fields: Mapping[str, Any], policy: Any = None, *, 
             shaded = where.strip and where.moves is not None
             name = "most probable action (shade: its probability)" if shaded else "most probable action"
             _dress(places[-1], where, name, last=True)
-        if title:
-            figure.suptitle(title, fontsize=9)
     return Drawn(figure, {"fields": drawn, "policy": policy, "best": best, "layout": where})
 
 
@@ -166,8 +164,7 @@ def _bar(figure: Any, ax: Any, image: Any, where: Layout, ticks: Any = None, **m
     if where.strip and ticks is not None and len(ticks) == 2 and np.ptp(image.norm(ticks)) < APART:
         ticks = np.array([image.norm.vmin, ticks[1]])  # the least would be written over the largest
     bar = figure.colorbar(image, ax=ax, ticks=ticks, **shape, **more)
-    if ticks is not None:
-        bar.ax.set_yticklabels([f"{tick:,.0f}" if abs(tick) >= 100 else f"{tick:.3g}" for tick in ticks])
+    label_ticks(bar.ax)
     bar.ax.minorticks_off()
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_linewidth(0.4)

@@ -7,35 +7,76 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.display.maps import Layout, layout, map_figure
-from ravi.display.style import COLOURS, DOUBLE, GREY, MAP, SINGLE, Drawn, library, line, look, panels, styled
+from ravi.display.numbers import percent
+from ravi.display.style import (
+    COLOURS,
+    DOUBLE,
+    GREY,
+    MAP,
+    SINGLE,
+    Drawn,
+    label_ticks,
+    legend_below,
+    library,
+    line,
+    look,
+    panels,
+    styled,
+    wrapped,
+)
+from ravi.statistics.intervals import band
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
+    from ravi.comparison import Comparison
     from ravi.core import MDP, Floats
     from ravi.runtime.result import Run
 
 FEW = 30  # states of a graph, at most: more are drawn as a map
 
 
-def of_run(run: Run, *, axes: Any = None, label: str | None = None, log: bool = False) -> Drawn:
-    """The regret of every seed and their mean, or what was earned where there is no regret."""
+def of_run(
+    run: Run, *, axes: Any = None, label: str | None = None, log: bool = False, level: float | None = None
+) -> Drawn:
+    """The mean regret over seeds, or what was earned where there is no regret, from the least seed to the largest;
+    level: with the interval of the mean instead."""
     name = next((name for name in ("regret", "reward") if name in run.results), None)
     if name is None:
         raise InputError("this run recorded neither regret nor reward (it was made with measured=False)")
     figure, curves, times = None, run.results[name], run.times
     if axes is None:
-        figure, ((axes,),) = panels(width=1.35 * SINGLE)
+        figure, ((axes,),) = panels(width=1.35 * SINGLE, title=run.mdp)
     with styled():
         style = look(len(axes.get_lines()))
-        drawn = line(axes, times, curves.mean(0), label or run.learner, style, low=curves.min(0), high=curves.max(0))
+        low, high = (curves.min(0), curves.max(0)) if level is None else band(curves, level=level)[1:]
+        drawn = line(axes, times, curves.mean(0), label or run.learner, style, low=low, high=high)
         drawn.set_gid("mean")
         axes.set_xlabel("steps t")
-        axes.set_ylabel(f"{name}: mean, least and largest of {len(curves)} seeds" if len(curves) > 1 else name)
-        axes.set_title(run.mdp, fontsize=9)
-        if log:
+        around = "mean, least and largest" if level is None else f"mean with {percent(level)} interval"
+        axes.set_ylabel(f"{name}: {around} of {len(curves)} seeds" if len(curves) > 1 else name)
+        if log and any((np.asarray(one.get_ydata()) > 0).any() for one in axes.get_lines()):
             axes.set(xscale="log", yscale="log")
+        label_ticks(axes)
         axes.legend()
     return Drawn(axes.figure if figure is None else figure, {"times": times, name: curves})
+
+
+def of_comparison(found: Comparison, *, log: bool = False) -> Drawn:
+    """The mean regret of every learner with its interval; of several MDPs, a panel for each, in two columns."""
+    mdps = found.mdps
+    across = min(2, len(mdps))
+    figure, axes = panels(-(-len(mdps) // across), across, width=DOUBLE if across > 1 else 1.35 * SINGLE)
+    for mdp, one in zip(mdps, axes.ravel(), strict=False):
+        for learner in found.learners:
+            of_run(found.runs[learner, mdp], axes=one, label=learner, log=log, level=found.level)
+        one.set_title(wrapped(mdp, 1.35 * SINGLE), fontsize=9)
+        one.set_ylabel(f"regret (mean, {percent(found.level)} interval)")
+        one.get_legend().remove()
+    for empty in axes.ravel()[len(mdps) :]:
+        empty.set_visible(False)
+    with styled():
+        legend_below(figure, axes)
+    return Drawn(figure, {"curves": {key: run.regret_curve for key, run in found.runs.items()}})
 
 
 def of_policy(name: str, policy: Floats, fields: dict[str, Any], *, end: bool = False) -> Drawn:
@@ -69,7 +110,7 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
     size = 0.42 if along else min(0.16, 2.2 / X)
     low, high = at.min(0) - 3.2 * size, at.max(0) + 3.2 * size
     width = min(DOUBLE, 1.15 * X) if along else 1.2 * SINGLE
-    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5)
+    figure, ((axes,),) = panels(width=width, height=width * (high - low)[1] / (high - low)[0] + 0.5, title=mdp.name)
     radius = 72 * width * size / (high - low)[0]  # of a node, in points
     moves = [
         (x, a, int(y), float(p))
@@ -97,7 +138,6 @@ def _graph(mdp: MDP, where: Layout) -> Drawn:
             axes.add_patch(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend:.3f}", **how))
         axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         axes.axis("off")
-        figure.suptitle(mdp.name, fontsize=9)
         marks = [Line2D([], [], color=COLOURS[a % len(COLOURS)]) for a in range(min(A, len(COLOURS)))]
         marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="none", markeredgecolor=COLOURS[1]))
         names = [name if name == f"action {a}" else f"{a}: {name}" for a, name in enumerate(where.actions)]

@@ -31,6 +31,20 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def with_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """A title, and below it what there is to say, each by its name."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:{width}}  {words}" for name, words in rows)])
+
+
 def titled(mdp: str) -> str:
     """The id of an MDP; of one in a file, the file's name without its folders."""
     return os.path.basename(mdp) if os.path.isabs(mdp) else mdp
@@ -75,7 +89,7 @@ def columns(rows: Sequence[Sequence[str]], align: str, width: int = ENDLESS, lea
         sizes[widest] -= 1
     lines = []
     for row in rows:
-        cells = [_cut(cell, size) for cell, size in zip(row, sizes, strict=True)]
+        cells = [pieces(cell, size) for cell, size in zip(row, sizes, strict=True)]
         for line in zip_longest(*cells, fillvalue=""):
             placed = zip(line, sizes, align, strict=True)
             lines.append(
@@ -84,11 +98,11 @@ def columns(rows: Sequence[Sequence[str]], align: str, width: int = ENDLESS, lea
     return lines
 
 
-def _cut(text: str, width: int) -> list[str]:
+def pieces(text: str, width: int) -> list[str]:
     """A text in pieces that are no longer, each with what it can hold, cut behind a space, a comma or a slash."""
-    pieces = []
+    cut = []
     while len(text) > width:
         at = max(text.rfind(mark, 0, width) for mark in " ,/") + 1 or width
-        pieces.append(text[:at].rstrip())
+        cut.append(text[:at].rstrip())
         text = text[at:].lstrip()
-    return [*pieces, text]
+    return [*cut, text]

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi.display.numbers import number
+from ravi.display.printable import pieces
 from ravi.runtime import archive
 from ravi.validation import InputError, install_command, must_be
 
@@ -27,6 +29,10 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY, PALE = "#777777", "#DDDDDD"
 MAP = "cividis"  # as light as the value is large, for every kind of colour vision and in grey
 MARKS = 6  # markers on a line
+LETTER, LINE = 0.063, 0.15  # inches: the width of a letter of 8 pt, the height of a line of 9 pt
+SAME = 1e-9  # relative: values nearer to each other differ by rounding
+TICKS = 6  # across, at most: their names are wide
+HANDLE = 0.5  # inches: the line beside a label in a legend
 
 SETTINGS: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
@@ -108,13 +114,18 @@ def library() -> Any:
     return matplotlib
 
 
-def panels(rows: int = 1, columns: int = 1, *, width: float = SINGLE, height: float | None = None, **more: Any) -> Any:
-    """A figure and its axes (rows, columns), `width` inches wide."""
+def panels(
+    rows: int = 1, columns: int = 1, *, width: float = SINGLE, height: float | None = None, title: str = "", **more: Any
+) -> Any:
+    """A figure and its axes (rows, columns), `width` inches wide; a long title takes lines, and adds their height."""
     matplotlib = library()
     height = 0.72 * width / columns * rows if height is None else height
+    lines = pieces(title, int(width / (LETTER * 9 / 8)))
     with matplotlib.rc_context(SETTINGS):
-        figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+        figure = matplotlib.figure.Figure(figsize=(width, height + LINE * (len(lines) - 1)), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False, **more)
+        if title:
+            figure.suptitle(_plain("\n".join(lines)), fontsize=9)
     return figure, axes
 
 
@@ -124,9 +135,9 @@ def styled() -> Any:
 
 
 @contextmanager
-def canvas(width: float, height: float) -> Iterator[tuple[Any, Any]]:
+def canvas(width: float, height: float, title: str = "") -> Iterator[tuple[Any, Any]]:
     """A figure of one pair of axes, and the axes, to be drawn on within."""
-    figure, ((axes,),) = panels(width=width, height=height)
+    figure, ((axes,),) = panels(width=width, height=height, title=title)
     with styled():
         yield figure, axes
 
@@ -167,20 +178,51 @@ def line(axes: Any, x: Any, y: Any, label: str, look: Look, *, low: Any = None, 
     return drawn
 
 
+def label_ticks(axes: Any, *, narrow: float = 3, most: int = 5) -> None:
+    """Ticks in the one format of numbers; a logarithmic axis that spans few decades has some between them too.
+
+    narrow: where the ends are less than this factor apart, at most so many ticks are evenly spaced in value.
+    """
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    def shown(value: float, _: int) -> str:
+        return number(value).replace("-", "\N{MINUS SIGN}")
+
+    low, high = axes.dataLim.get_points()
+    same = (low > 0) & (high < low * (1 + SAME))  # matplotlib would zoom into rounding, and warn
+    axes.update_datalim(np.where(same, [low / 1.1, high * 1.1], [low, high]))
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = axis.get_view_interval()
+        if axis.get_scale() != "log":
+            axis.set_major_formatter(shown)
+            if axis is axes.xaxis and isinstance(axis.get_major_locator(), MaxNLocator):
+                axis.get_major_locator().set_params(nbins=TICKS)
+            continue
+        if high < narrow * low:
+            axis.set_major_locator(MaxNLocator(most, steps=(1, 2, 5, 10)))
+            axis.set_minor_locator(NullLocator())
+        elif high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1, 3)))
+        if high < 100 * low:
+            axis.set_major_formatter(shown)
+        axis.set_minor_formatter(NullFormatter())
+
+
 def legend_below(figure: Any, axes: Any, *, columns: int | None = None) -> None:
-    """One legend for all axes, under them: it covers no line."""
+    """One legend for all axes, under them: it covers no line. Long labels take several lines."""
     found: dict[str, Any] = {}
     for one in np.atleast_1d(axes).ravel():
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if not found:
         return
-    width = figure.get_size_inches()[0]
-    fits = _columns([len(label) for label in found], width - 0.1) if columns is None else columns
-    legend = figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=fits, columnspacing=1.2)
-    rows = -(-len(found) // fits)
-    figure.set_size_inches(width, figure.get_size_inches()[1] + 0.17 * rows)
-    legend.set_in_layout(True)
+    width, height = figure.get_size_inches()
+    labels = [wrapped(label, width - HANDLE) for label in found]
+    fits = columns or _columns([max(map(len, label.split("\n"))) for label in labels], width - 0.1)
+    figure.legend(found.values(), labels, loc="outside lower center", ncols=fits, columnspacing=1.2)
+    rows = -(-len(labels) // fits)
+    lines = max(sum(1 + label.count("\n") for label in labels[k : k + rows]) for k in range(0, len(labels), rows))
+    figure.set_size_inches(width, height + 0.17 * lines)
 
 
 def _columns(sizes: Sequence[int], width: float) -> int:
@@ -188,14 +230,18 @@ def _columns(sizes: Sequence[int], width: float) -> int:
     for columns in range(min(len(sizes), 6), 1, -1):
         rows = -(-len(sizes) // columns)
         longest = [max(sizes[start : start + rows]) for start in range(0, len(sizes), rows)]
-        if sum(0.5 + 0.063 * size for size in longest) <= width:  # inches: a handle, and 8 pt letters
+        if sum(HANDLE + LETTER * size for size in longest) <= width:
             return len(longest)
     return 1
 
 
-def short(label: str, most: int = 28) -> str:
-    """A label that fits into a column."""
-    return label if len(label) <= most else label[: most - 1] + "…"
+def wrapped(label: str, width: float) -> str:
+    """A label in lines that are at most so many inches wide; a dollar in it begins no formula."""
+    return _plain("\n".join(pieces(label, int(width / LETTER))))
+
+
+def _plain(label: str) -> str:
+    return label.replace("$", r"\$")
 
 
 def slug(*words: Any) -> str:

@@ -52,11 +52,6 @@ def renew(D: Gram) -> Gram:
     return D
 
 
-def estimate(D: Gram) -> Array:
-    """theta_hat = Lambda^{-1} b   (n, d)."""
-    return _estimate(D.inverse, D.response)
-
-
 def indefinite() -> InputError:
     return InputError(
         "Lambda is no longer positive definite to working precision; the features are too large or too nearly "
@@ -89,7 +84,9 @@ def gram_walk(of: Callable[[Any], tuple[Gram, Array, Array | None]]) -> Walk:
 
 
 @compiled
-def _estimate(inverse, response):  # type: ignore[no-untyped-def]
+def estimate(D):  # type: ignore[no-untyped-def]
+    """theta_hat = Lambda^{-1} b   (n, d)."""
+    inverse, response = D.inverse, D.response
     n, d = response.shape
     theta = np.zeros((n, d))
     for i in range(n):

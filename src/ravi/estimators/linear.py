@@ -46,16 +46,6 @@ def weights(D: Gram, f: Array) -> Array:
     return estimate(D._replace(response=_responses(D.moves, np.ascontiguousarray(f))))
 
 
-def predict(phi: Array, w: Array) -> Array:
-    """<phi(x, a), w>   (n, X, A)."""
-    return _predict(phi, w)
-
-
-def width(D: Gram, phi: Array) -> Array:
-    """||phi(x, a)||_{Lambda^{-1}}   (n, X, A)."""
-    return _width(D.inverse, phi)
-
-
 def add(D: Gram, phi: Array, path: Path) -> Gram:
     """The plays of a path, in place; the inverse and the determinant are left for `ravi.estimators.gram.renew`."""
     _add(D.covariance, D.moves, phi, path.state, path.action, path.successor, path.length)
@@ -76,13 +66,10 @@ def _add(covariance, moves, phi, state, action, successor, length):  # type: ign
                         covariance[i, j, c] += f * row[c]
 
 
-def measures(D: Gram) -> Array:
-    """m_hat = Lambda^{-1} M   (n, d, X), so that (P_hat f)(x, a) = <phi(x, a), m_hat f>."""
-    return _measures(D.inverse, D.moves)
-
-
 @compiled
-def _measures(inverse, moves):  # type: ignore[no-untyped-def]
+def measures(D):  # type: ignore[no-untyped-def]
+    """m_hat = Lambda^{-1} M   (n, d, X), so that (P_hat f)(x, a) = <phi(x, a), m_hat f>."""
+    inverse, moves = D.inverse, D.moves
     n, d, X = moves.shape
     m = np.zeros((n, d, X))
     for i in range(n):
@@ -110,7 +97,8 @@ def _responses(moves, f):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _predict(phi, w):  # type: ignore[no-untyped-def]
+def predict(phi, w):  # type: ignore[no-untyped-def]
+    """<phi(x, a), w>   (n, X, A)."""
     n, d = w.shape
     _, X, A, _ = phi.shape
     out = np.empty((n, X, A))
@@ -125,7 +113,9 @@ def _predict(phi, w):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _width(inverse, phi):  # type: ignore[no-untyped-def]
+def width(D, phi):  # type: ignore[no-untyped-def]
+    """||phi(x, a)||_{Lambda^{-1}}   (n, X, A)."""
+    inverse = D.inverse
     n, d, _ = inverse.shape
     _, X, A, _ = phi.shape
     out = np.empty((n, X, A))

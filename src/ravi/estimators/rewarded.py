@@ -2,8 +2,8 @@
 
     n(x, a) = plays,   total(x, a) = their rewards,   r_hat = total / n
 
-A visit of (x, a) at time t earns r(x, a) itself, or 1 with probability r(x, a) and else 0, drawn from the key: number
-REWARD of step t. Rewards are read where a pair is played, and nowhere else.
+A play of (x, a) at time t earns what the law of the rewards draws with mean r(x, a) (`ravi.random.earned`). Rewards are
+read where a pair is played, and nowhere else.
 """
 
 from typing import NamedTuple
@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi.core import Array, Data, Embedding, Estimator, Path
-from ravi.random import REWARD, uniform
+from ravi.core import Array, Data, Embedding, Estimator, Path, Problem
+from ravi.random import earned as draw
 from ravi.runtime.ranges import Count, Fixed, Positive
-
-KINDS = ("bernoulli", "deterministic")
+from ravi.validation import LAWS, InputError, one_of
 
 
 class Rewarded(NamedTuple):
@@ -23,6 +22,14 @@ class Rewarded(NamedTuple):
     plays: Count  # n(x, a)            (n, X, A)
     total: Positive  # sum of rewards     (n, X, A)
     key: Fixed  # of the seed's random numbers; the learner's `init` writes it   (n,)
+
+
+def law_of(problem: Problem, rewards: str | None) -> str:
+    """How plays earn: by the law of the MDP, else by the option `rewards`; "bernoulli" where neither says."""
+    law = problem.reward_law
+    if rewards is not None and one_of(rewards, LAWS, "rewards") != (law or rewards):
+        raise InputError(f"rewards is {rewards}, but those of {problem.name} are {law}")
+    return law or rewards or "bernoulli"
 
 
 def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
@@ -48,22 +55,18 @@ def rewarded(estimator: Estimator, rewards: Array, kind: str) -> Estimator:
 
 def earn(D: Rewarded, rewards: Array, kind: str, path: Path) -> None:
     """Count what the steps of a path earned, in place."""
-    random = kind == "bernoulli"
-    _earn(D.plays, D.total, D.key, rewards, random, path.state, path.action, path.length, path.time)
+    _earn(D.plays, D.total, D.key, rewards, LAWS[kind], path.state, path.action, path.length, path.time)
 
 
 @compiled
-def _earn(plays, total, key, rewards, random, state, action, length, first):  # type: ignore[no-untyped-def]
+def _earn(plays, total, key, rewards, law, state, action, length, first):  # type: ignore[no-untyped-def]
     for i in range(state.shape[0]):
         for l in range(length[i]):
-            earn_step(plays, total, key, rewards, random, i, first[i] + l, state[i, l], action[i, l])
+            earn_step(plays, total, key, rewards, law, i, first[i] + l, state[i, l], action[i, l])
 
 
 @compiled
-def earn_step(plays, total, key, rewards, random, i, t, x, a):  # type: ignore[no-untyped-def]
+def earn_step(plays, total, key, rewards, law, i, t, x, a):  # type: ignore[no-untyped-def]
     """Count what seed i earned at step t, by action a in state x."""
-    reward = rewards[x, a]
-    if random:
-        reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
     plays[i, x, a] += 1
-    total[i, x, a] += reward
+    total[i, x, a] += draw(law, key[i], t, rewards[x, a])

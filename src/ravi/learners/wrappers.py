@@ -24,7 +24,7 @@ from ravi import validation
 from ravi._jit.functions import compiled, instance
 from ravi._jit.teams import NEVER
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers, restrict
-from ravi.estimators.rewarded import KINDS, Rewarded, earn, earn_step
+from ravi.estimators.rewarded import Rewarded, earn, earn_step, law_of
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
 from ravi.runtime import tree
 from ravi.runtime.ranges import Count, Facts, Fixed, Flag, Plays, Probability, Range
@@ -157,13 +157,13 @@ class EarningStep(NamedTuple):
     rewards: Array  # as the learner reads them, in its state   (1, X, A)
     table: Array  # and in its problem                          (X, A)
     mean: Array  # r                                            (X, A)
-    random: bool
+    law: int
     spread: float
 
 
 def _earn_and_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     plays, total, key = own.earned
-    earn_step(plays, total, key, own.mean, own.random, i, t, x, a)
+    earn_step(plays, total, key, own.mean, own.law, i, t, x, a)
     n = plays[i, x, a]
     own.rewards[i, x, a] = own.table[x, a] = min(total[i, x, a] / n + own.spread / np.sqrt(n), 1.0)
     return learn(own.own, i, t, x, a, y, slot, reset, after)
@@ -171,13 +171,14 @@ def _earn_and_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-
 
 @wrapper
 def unknown_rewards(
-    build: Build, problem: Problem, steps: int, rewards: str = "bernoulli", reward_scale: float = 1.0
+    build: Build, problem: Problem, steps: int, rewards: str | None = None, reward_scale: float = 1.0
 ) -> Learner:
     """A learner that is given the optimistic rewards min{r_hat + b, 1} of what it earned in place of the rewards.
 
-    A play of (x, a) earns r(x, a) itself (`rewards=deterministic`), or 1 with that probability, else 0. r_hat is the
-    mean of what was earned, b = `reward_scale` sqrt(ln(2 X A T / delta) / (2 n)) with delta = 1/T. The learner reads
-    these rewards as they were at its last plan or, if it learns at every step, as they are at that step. On a stream,
+    A play of (x, a) earns 1 with probability r(x, a) and else 0 (`rewards=bernoulli`, unless the MDP has another law),
+    r(x, a) itself (`rewards=deterministic`), or a beta variate of that mean (`rewards=beta`). r_hat is the mean of what
+    was earned, b = `reward_scale` sqrt(ln(2 X A T / delta) / (2 n)) with delta = 1/T. The learner reads these rewards
+    as they were at its last plan or, if it learns at every step, as they are at that step. On a stream,
     `ravi.agent(..., rewards="unknown")` does the same.
 
     Paper: none for the wrapper; that of the learner.
@@ -197,7 +198,7 @@ def unknown_rewards(
     problem, steps
         Of the builder that is given: what is known, and T.
     rewards
-        How they are drawn: "bernoulli" or "deterministic".
+        How they are drawn: "bernoulli", "beta" or "deterministic"; unless given, by the law of the MDP.
     reward_scale
         Multiplies b.
 
@@ -213,7 +214,7 @@ def unknown_rewards(
     'psrl/unknown-rewards'
     """
     X, A = problem.states, problem.actions
-    kind, scale = validation.one_of(rewards, KINDS, "rewards"), validation.nonnegative(reward_scale, "reward_scale")
+    kind, scale = law_of(problem, rewards), validation.nonnegative(reward_scale, "reward_scale")
     spread = scale * reward_spread(X, A, steps, validation.delta(None, steps))
     table = np.ones((X, A))  # which the learner reads, of the seed that is served
     base = build(restrict(problem, type(problem), rewards=table), steps)
@@ -240,7 +241,7 @@ def unknown_rewards(
     def own(s: Earning, walkers: Walkers) -> Any:
         table[:] = s.rewards[0]
         given = base.walk.own(s.learner, walkers)  # type: ignore[union-attr]
-        return EarningStep(given, s.earned[1:], s.rewards, table, problem.rewards, kind == "bernoulli", spread)
+        return EarningStep(given, s.earned[1:], s.rewards, table, problem.rewards, validation.LAWS[kind], spread)
 
     return _by_seed(
         base, "unknown-rewards", init, BySeed(plan, add), _earn_and_learn, own,

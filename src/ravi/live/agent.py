@@ -35,7 +35,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import agent_file
-from ravi.live.agent_file import BUFFER, Play
+from ravi.live.agent_file import BUFFER, Pending
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.local_linear import LocalLinear
 from ravi.live.rewards import MODES, Outside, Range, Rewards
@@ -196,11 +196,12 @@ class Agent:
         self.range = Range(*problem.units)
         self.follows = False  # whether the range grows to hold what is earned, for a learner that can be rescaled
         self.time = 0  # steps taken in
-        self._pending: Play | None = None
+        self._pending: Pending | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
         self._to_reset = 0.0  # and the number that says whether a reset follows
         self._numbers: tuple[int, list[float], list[float]] = (-AHEAD, [], [])  # from which step on, and theirs
         self._restart = 1 - problem.discount
+        self._episode = problem.episode or 0  # its length in steps
         self.starts = np.zeros(problem.states, np.int64)  # how often a stretch began where
         self.late_start = np.zeros(1, np.int64)  # and how often one had, when one last began where none had
         self.cycles: list[float] = []  # what was earned from reset to reset, in the user's units
@@ -296,6 +297,7 @@ class Agent:
             states, actions, successors, slots, resets, rewards = self._columns
             first, to_resets, to_acts = self._numbers
             only, rows, restart, index, last = self._actions, self._rows, self._restart, self.index, self.steps - 1
+            episode = self._episode
             learn, own = (None, ()) if self._walk is None else (self._walk.learn, self._own_now())
             stages, over = self.learner.stages, self._over[0] != 0
             t, n, cycle, length = self.time, self._waiting, self.cycle, self.length
@@ -338,7 +340,8 @@ class Agent:
                     self._stand(t, n, x, cycle, length, a, to_resets[i])
                     raise
                 found, part = known.get((x * A + a) * X + y), (reward - low) / width
-                if found is None or cut or to_resets[i] < restart or t == last or y >= X or not 0.0 <= part <= 1.0:
+                ends = to_resets[i] < restart or length + 1 == episode
+                if found is None or cut or ends or t == last or y >= X or not 0.0 <= part <= 1.0:
                     self._stand(t, n, x, cycle, length, a, to_resets[i])
                     return x, a, y, reward, cut
                 before, x, slot, waits, reset = x, y, found, True, False
@@ -386,7 +389,7 @@ class Agent:
             part = self.range.part(reward)
         if self.table.closed and self.table.rules_out(x, a, y):
             raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
-        reset = self._to_reset < self._restart
+        reset = self._to_reset < self._restart or self.length + 1 == self._episode
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
         return reset or cut

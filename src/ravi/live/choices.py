@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from math import isclose, pi
 from typing import Any
 
-from ravi import validation
+from ravi import ids, validation
 from ravi.core import MDP, Problem, a_problem
 from ravi.live.discovery import FIRST
 from ravi.live.encoders import Encoder, count_of, encoder_from, kind_of
@@ -127,6 +127,8 @@ def choose(
 ) -> tuple[Environment, Choices]:
     """The stream of an environment, and what is learned with in it. bounded: called with whether states are discovered
     and whether they are cells of a Box, before the first step is made."""
+    if isinstance(learner, str):
+        ids.given_options(learner)
     values = {"learner": learner, "discount": discount, "grid": grid, "reward_range": reward_range}
     given, usual, found = tuple(name for name, value in values.items() if value is not None), learner is None, None
     if usual and grid is None and not discover:
@@ -162,7 +164,8 @@ def choose(
         if reward_range is None:
             raise InputError(
                 f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
-                "reward of a step, for instance (-1, 0), or leave out the learner: the default learns them"
+                "reward of a step, for instance (-1, 0) or --reward-range -1 0, or leave out the learner: the default "
+                "learns them"
             )
         lower = "their number (a coarser grid); discover=True has room for the states that are met"
         states = FIRST if discover else stream.states

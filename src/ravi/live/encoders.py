@@ -232,7 +232,8 @@ def encoder_of(space: Any, grid: Grid | Mapping[Any, Grid] | None = None) -> Enc
     if kind == "Box":
         if not isinstance(grid, Grid):
             raise InputError(
-                f"{space} has no numbering of its own: give a Grid(low, high, bins) that cuts it into cells"
+                f"{space} is continuous: say into how many cells to cut each coordinate, by grid=ravi.Grid(low, high, "
+                "bins) or --bins 10,10,..."
             )
         return grid.over(space.shape, space.dtype)
     if grid is not None:

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
-
-from ravi import validation
-from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, levels_of
+from ravi import ids, validation
+from ravi.core import MDP
+from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, kind_of, levels_of
 from ravi.live.grid import Grid
-from ravi.mdps.environments import id_of, name_of, opened
+from ravi.live.rewards import real_number
+from ravi.mdps import MDPS
+from ravi.mdps.environments import IDS, id_of, imported, make, name_of, opened
 from ravi.mdps.from_gymnasium import TERMINATIONS
 from ravi.validation import InputError, StreamError
 
@@ -32,13 +34,50 @@ CHECKED = 2  # steps that Gymnasium's own checks look at
 COUNTERS = ("plays", "resets", "steps", "terminations", "truncations")
 
 
-def made(env: Any) -> Any:
-    """An environment; of an id, without a time limit."""
-    return opened(env, {"max_episode_steps": -1}) if isinstance(env, str) else opened(env)
+def world_of(
+    env: Any,
+    options: Mapping[str, Any] | None = None,
+    render: str | None = None,
+    *,
+    discount: float | None = None,
+    limited: bool = False,
+) -> Any:
+    """An environment: itself, that of an id, or that of an MDP or of the id or file of one.
+
+    options, render: of an id of Gymnasium. discount: of an MDP in a file that has none. limited: with the time limit of
+    the id; else without, since a truncation says nothing about a discounted problem.
+    """
+    if is_an_mdp(env):
+        if options:
+            raise InputError(f"{env} is an MDP, and options are for an environment; those of an MDP are in its id")
+        world = make(ids.mdp(env, discount=discount))
+        if isinstance(env, str):
+            IDS[world] = env if discount is None else f"{env},discount={discount!r}"
+        return world
+    if not isinstance(env, str):
+        return opened(env, options)
+    given = ({} if limited else {"max_episode_steps": -1}) | dict(options or {})
+    given |= {} if render is None else {"render_mode": render}
+    try:
+        return opened(env, given)
+    except InputError as error:
+        if ids.name_of(env, ids.LEARNERS) is not None:
+            raise InputError(f"{env} is a learner, not an environment; the environment comes first") from None
+        if env in imported().registry:
+            raise
+        near = validation.did_you_mean(re.split("[/,]", env)[0], [*MDPS, *ids.WORLDS, *imported().registry])
+        if near and not re.search(r":|-v\d+$", env):
+            raise InputError(f"there is no MDP, and no environment, {validation.shown(env)}.{near}") from None
+        raise InputError(f"{error}{'' if 'Did you mean' in str(error) else near}") from None
+
+
+def is_an_mdp(env: Any) -> bool:
+    """Whether this is an MDP, or the id or the file of one."""
+    return isinstance(env, MDP) or (isinstance(env, str) and ids.names_an_mdp(env))
 
 
 class Environment:
-    """A Gymnasium environment, or the id of one, as a stream. One that is made here, of an id, has no time limit."""
+    """An environment as a stream; what `world_of` takes, it is made of."""
 
     def __init__(
         self,
@@ -51,7 +90,7 @@ class Environment:
         skip: bool = False,
         levels: bool = False,
     ) -> None:
-        self.env = made(env)
+        self.env = world_of(env)
         self.termination = validation.one_of(termination, TERMINATIONS, "termination")
         self.seed = validation.whole(seed, "seed", 0)
         self.name = name_of(self.env)
@@ -130,7 +169,10 @@ class Environment:
         if type(reward) is int and abs(reward) < 2**53:
             reward = float(reward)
         if type(reward) is not float or not math.isfinite(reward):
-            reward = self._reward(reward)
+            try:
+                reward = real_number(reward)
+            except InputError as error:
+                raise StreamError(f"{self._at()}: the reward {error}") from None
         if self._offering.action_space is not self._offered:
             self._same_actions()
         if terminated:
@@ -185,15 +227,13 @@ class Environment:
         self.env.close()
 
     def _actions(self) -> Encoder:
-        return encoder_of(self.env.action_space, levels_of(self.env.action_space) if self.levels else None)
-
-    def _reward(self, reward: Any) -> float:
-        try:
-            if isinstance(reward, str) or np.ndim(reward):
-                raise InputError(f"the reward is {reward!r}, not a number")
-            return validation.number(reward, "the reward")
-        except InputError as error:
-            raise StreamError(f"{self._at()}: {error}") from None
+        space = self.env.action_space
+        if kind_of(space) == "Box" and not self.levels:
+            raise InputError(
+                f"{space} is continuous; learners here choose among finitely many: a wrapper says which, or leave out "
+                "the learner: the default takes a few levels"
+            )
+        return encoder_of(space, levels_of(space) if self.levels else None)
 
     def _flag(self, value: Any, name: str) -> bool:
         try:
@@ -244,7 +284,8 @@ def _origin(env: Any) -> dict[str, Any]:
     """How to make the environment again: its id and the options that it was made with, where a file can hold them."""
     if (identity := id_of(env)) is None:
         return {"id": None, "options": None}
-    options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
+    given = {} if env.spec is None else env.spec.kwargs
+    options = {name: value for name, value in given.items() if name != "render_mode"}
     try:
         return {"id": identity, "options": json.loads(json.dumps(options))}
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ravi import validation
 from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
+from ravi.display.printable import counted, with_rows
 from ravi.live.agent import Agent
 from ravi.live.choices import Choices
 from ravi.live.estimates import Estimate
@@ -24,7 +25,8 @@ POLICIES = ("last", "output", "planned")
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
 LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
-PLAY_MORE = "; evaluate=STEPS with more steps estimates its return more closely"
+PLAY_MORE = "; evaluate=STEPS with more steps narrows it"
+WIDE = 0.1  # of all that a return may be: an interval that says little
 NOT_PLAYED = "not estimated: evaluate=STEPS plays it for that many steps without learning"
 
 
@@ -152,12 +154,12 @@ class Learned:
 
         told = self.agent.table.told
         return Policy(
-            table=self.table(which), discount=told.discount, units=told.units, learner=self._learner,
+            table=self.table(which), discount=told.discount, units=told.units, learner=self.learner,
             steps=self.plays, seed=self.agent.seed, environment=self.environment,
         )  # fmt: skip
 
     @property
-    def _learner(self) -> str:
+    def learner(self) -> str:
         """The learner's id, or its name where it has none."""
         return self.agent.given if isinstance(self.agent.given, str) else self.agent.learner.name
 
@@ -165,13 +167,13 @@ class Learned:
     def title(self) -> str:
         """The learner, the environment and the number of steps."""
         told, steps = self.agent.table.told, self.agent.steps + self._looked
-        made = f"{self.plays} steps of {steps} in {self.agent.plans} epochs"
+        made = f"{self.plays:,} steps of {steps:,} in {self.agent.plans:,} epochs"
         if self.missed is not None:
             made += f", until_gap = {self.missed:g} not reached"
         return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
 
-    def facts(self) -> list[tuple[str, str]]:
-        """The results by name, as text."""
+    def facts(self, which: str | None = None) -> list[tuple[str, str]]:
+        """The results by name, as text. `which`: as for `table`."""
         H, chosen = self.agent.table.told.horizon, dict(self._choices())
         found = [("the environment", self._counters())]
         found += [(what, chosen[what]) for what in ("grid", "actions", "rewards") if what in chosen]
@@ -182,15 +184,16 @@ class Learned:
             found.append(("earned, later half", f"{earned.value:.6g} per step, discounted {earned.times(H)}"))
         elif self.environment["truncations"]:
             found.append(("earned", CUT.format(self.environment["truncations"])))
-        return found + self.claims()
+        return found + self.claims(which)
 
     def _choices(self) -> list[tuple[str, str]]:
-        return self.choices.words(self.environment, self._learner, self.agent.range)
+        return self.choices.words(self.environment, self.learner, self.agent.range)
 
     def _counters(self) -> str:
         at = self.environment
-        ends = f"{at['terminations']} terminations ({at['termination']}), {at['truncations']} truncations"
-        return f"{at['steps']} steps, {at['resets']} resets, {ends}"
+        words = [counted(at[f"{what}s"], what) for what in ("step", "reset", "termination", "truncation")]
+        words[2] += f" ({at['termination']})"
+        return ", ".join(words)
 
     def claims(self, which: str | None = None) -> list[tuple[str, str]]:
         """What is known of a policy, by name, as text: what it earns, and how far it is below the best. `which`: as for
@@ -227,22 +230,23 @@ class Learned:
         return html.summary(self.title, self.facts(), html.probabilities(self.table()))
 
     def __str__(self) -> str:
-        """Five lines: what was learned with, what was made of the steps, what the policy earns, what is not known."""
+        """Five lines: what was learned with, what happened, what the policy earns, what bounds it, what tells more."""
         given, known = self.choices.given, self.interval()
         claims = dict(self._claims(known))
         made = (f"{what} {words.partition('; ')[0]}{' (given)' * (what in given)}" for what, words in self._choices())
-        worth = claims["the policy is worth"]
-        if known is None and worth.partition(": ")[2] != NO_RANGE:
-            worth += PLAY_MORE
-        elif known is not None and not known.informative:
+        earns, worth = claims.get("the policy earns", NOT_PLAYED), claims["the policy is worth"]
+        H, of = self.agent.table.told.horizon, self.estimate
+        if of is not None and not of.high - of.low <= WIDE * H * self.agent.range.width:
+            earns += PLAY_MORE
+        if known is not None and not known.informative:
             worth += LEARN_MORE
         lines = [
             ("learned with", f"{'; '.join(made)}; policy {self.usual}"),
             ("the environment", self._counters()),
-            ("the policy earns", claims.get("the policy earns", NOT_PLAYED)),
+            ("the policy earns", earns),
             ("the policy is worth", worth),
         ]
-        return "\n".join([self.title, *(f"  {name:21} {words}" for name, words in lines)])
+        return with_rows(self.title, lines)
 
     def __repr__(self) -> str:
         return f"<Learned {self.title}>"

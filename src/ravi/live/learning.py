@@ -33,7 +33,7 @@ from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent, agent
 from ravi.live.choices import Choices, choose
 from ravi.live.discovery import FIRST
-from ravi.live.environment import Environment, made
+from ravi.live.environment import Environment, is_an_mdp, world_of
 from ravi.live.estimates import Estimate
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import focus
@@ -92,14 +92,14 @@ def learn(
     progress: Progress | bool | None = None,
     callback: Callback | None = None,
 ) -> Learned:
-    """Learn a policy in `env` (an environment, or its id) with `learner` (its id, or a function) in `steps` steps.
+    """Learn a policy in `env` (an environment or an MDP, or its id) with `learner` (its id, or a function).
 
     Without a learner, one is chosen, and so is whatever else is not given (`ravi.live.choices`).
 
     Parameters
     ----------
     env
-        A Gymnasium environment, or its id.
+        A Gymnasium environment or its id, or an MDP, its id or its file: then the discount is that of the MDP.
     learner
         Its id, or a function of problem and steps.
     steps
@@ -155,6 +155,8 @@ def learn(
     """
     wanted(progress)
     validation.function(callback, "callback")
+    if isinstance(learner, int):
+        raise InputError(f"learner is {learner!r}, not the id of one; a number of steps is given as steps={learner!r}")
 
     def check_bounded(live: Agent | None, discovered: bool, cells: bool) -> None:
         if until_gap is not None and (why := no_interval(live, discovered=discovered, cells=cells)):
@@ -162,7 +164,10 @@ def learn(
         if evaluate is not None:
             validation.whole(evaluate, "evaluate", 0)
 
-    world = made(env)
+    mdp = is_an_mdp(env)
+    world = world_of(env, discount=discount if mdp else None)
+    if mdp:  # which has a discount, and no end
+        termination, discount = "restart", world.mdp.discount
     try:
         stream, choices = choose(
             world, learner, steps, discount=discount, problem=problem, termination=termination, grid=grid,

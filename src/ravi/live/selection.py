@@ -24,6 +24,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
+from ravi.planning.certificates import tables
 from ravi.random import CYCLE, block, uniform
 from ravi.runtime.result import Run
 from ravi.runtime.walk import draw, find, world_of
@@ -234,7 +235,10 @@ def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, in
     """The mean of the last rewards of rollouts, and their steps."""
     stages = policy_table(table, mdp)  # (X, A), or by age
     stages = np.ascontiguousarray(stages if stages.ndim == 3 else stages[None])
-    total, plays = _rollouts(*world_of(mdp), stages, mdp.rewards, np.uint64(seed), rollouts)
+    tables(mdp)  # an error where there is no discount
+    world = world_of(mdp)
+    of = world.successors, world.cumulative, world.initial, world.restart
+    total, plays = _rollouts(*of, stages, mdp.rewards, np.uint64(seed), rollouts)
     return total / rollouts, int(plays)
 
 

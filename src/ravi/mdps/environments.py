@@ -32,7 +32,9 @@ IDS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()  # as they were given: Gy
 def id_of(env: Any) -> str | None:
     """The id that makes an environment; None where none is known."""
     spec = getattr(env, "spec", None)
-    return None if spec is None else IDS.get(env, str(spec.id))
+    if spec is not None:
+        return IDS.get(env, str(spec.id))
+    return IDS.get(env) if isinstance(env, imported().Env) else None
 
 
 def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:

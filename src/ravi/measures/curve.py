@@ -6,6 +6,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import Array
+from ravi.random import earned
 from ravi.runtime.ranges import Number, NumberOrNan, Range
 
 
@@ -41,8 +42,8 @@ def curve(n: int, times: Array) -> Curve:
 
 
 @compiled
-def add_steps(low, high, times, total, cursor, values, table, first, length, state, action):  # type: ignore[no-untyped-def]
-    """Step t of seeds low, ..., high - 1 adds table[x_t, a_t]."""
+def add_steps(low, high, times, total, cursor, values, table, law, key, first, length, state, action):  # type: ignore[no-untyped-def]
+    """Step t of seeds low, ..., high - 1 adds what this law draws with mean table[x_t, a_t], by law 0 that itself."""
     P, end = times.shape[0], times[times.shape[0] - 1]
     for i in range(low, high):
         so_far, at, l = total[i], cursor[i], 0
@@ -50,7 +51,7 @@ def add_steps(low, high, times, total, cursor, values, table, first, length, sta
         while l < last:
             stop = last if at == P else min(last, times[at] - first[i] + 1)
             for step in range(l, stop):
-                so_far += table[state[i, step], action[i, step]]
+                so_far += earned(law, key[i], first[i] + step, table[state[i, step], action[i, step]])
             l = stop
             if at < P and times[at] == first[i] + l - 1:
                 values[i, at] = so_far

@@ -1,13 +1,13 @@
 """What happened: the rewards of the steps, the stream of experience, and the policy that is returned.
 
-`rewards` is the realised sum_t r(x_t, a_t), for the record; the headline is the exact regret. `stream` is every
+`rewards` is the sum of what the steps earned, for the record; the headline is the exact regret. `stream` is every
 (x_t, a_t, y_t) and reset flag: memory n T, for short runs and tests. `output` is pi_I with I uniform on {1, ..., T}
 (Section 2), whose expected gap is regret / T; Corollary 5.7 draws an epoch index instead, which is another expectation
 where the number of epochs is random, and the policy of a uniform epoch can be had from T_k and gap_k. I is fixed by the
 key before the run.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,25 +19,37 @@ from ravi.measures.recording import compiled_measure
 from ravi.random import OUTPUT, uniforms
 from ravi.runtime.ranges import ActionOrNone, Fixed, Flag, PlaceOrNone, PolicyOrNan
 from ravi.runtime.walk import padding
+from ravi.validation import LAWS
+
+
+class Earnings(NamedTuple):
+    curve: Curve
+    key: Fixed  # of the seed's random numbers   (n,)
 
 
 def rewards(mdp: MDP, steps: int, points: int) -> Measure:
     """The curve of the rewards, and their sum."""
     times = grid(steps, points)
 
-    def results(m: Curve) -> dict[str, Array]:
-        return {"reward": m.values, "reward_total": m.total}
+    def init(keys: Array) -> Earnings:
+        return Earnings(curve(len(keys), times), np.array(keys, np.uint64))
 
-    recorder = Recorder(_record_rewards, lambda m, teams, rows: (times, *m, mdp.rewards), reads=1)
-    return compiled_measure("rewards", lambda keys: curve(len(keys), times), results, recorder)
+    def results(m: Earnings) -> dict[str, Array]:
+        return {"reward": m.curve.values, "reward_total": m.curve.total}
+
+    def own(m: Earnings, teams: int, rows: int) -> Any:
+        return times, *m.curve, mdp.rewards, law, m.key
+
+    law = LAWS[mdp.reward_law or "deterministic"]
+    return compiled_measure("rewards", init, results, Recorder(_record_rewards, own, reads=1))
 
 
 @compiled
 def _record_rewards(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if first():
-        times, total, cursor, values, table = own
+        times, total, cursor, values, table, law, key = own
         xs, actions, _, _, _, lengths, firsts, _ = path
-        add_steps(i, i + 1, times, total, cursor, values, table, firsts, lengths, xs, actions)
+        add_steps(i, i + 1, times, total, cursor, values, table, law, key, firsts, lengths, xs, actions)
 
 
 class Output(NamedTuple):
@@ -59,7 +71,7 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     def own(m: Output, teams: int, rows: int) -> tuple[Array, Array]:
         return m.index, m.policy.reshape(len(m.index), -1, problem.actions)
 
-    return compiled_measure("output", init, results, Recorder(_record_output, own, reads=0), declared=not stages)
+    return compiled_measure("output", init, results, Recorder(_record_output, own, reads=0))
 
 
 @compiled

@@ -32,11 +32,6 @@ SERIES = 24  # counts from which Gamma functions are taken by Stirling's series,
 FIRST_KAPPAS = np.array([0.5 * LOG_PI + math.lgamma(n + 1.0) - math.lgamma(n + 0.5) for n in range(SERIES)])
 
 
-def of_all_values(D: Counts, log_inverse_level: float, symbols: int) -> Array:
-    """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` states, for level = delta / (X A)   (n, X, A)."""
-    return _of_all_values(D.visits, D.moves, log_inverse_level, symbols)
-
-
 def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale: float) -> Array:
     """max {m : n kl(r_hat, m) <= rho}, kl of two coins, rho = scale (ln(1 / level) + kappa(n)); 1 where n = 0.
 
@@ -47,11 +42,6 @@ def highest_rewards(plays: Array, total: Array, log_inverse_level: Array, scale:
     for i, level in enumerate(log_inverse_level):
         most_of_coins(plays[i], total[i], level, scale, room, most[i])
     return most
-
-
-def largest(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> Array:
-    """max_C <q, V> of every pair   (n, X, A)."""
-    return _most(successors, D.visits, D.moves, rho, support, V)
 
 
 def ends(successors: Array, D: Counts, rho: Array, support: bool, V: Array) -> tuple[Array, Array]:
@@ -91,7 +81,9 @@ def redundancy(moves, n, symbols):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _of_all_values(visits, moves, log_inverse_level, symbols):  # type: ignore[no-untyped-def]
+def of_all_values(D, log_inverse_level, symbols):  # type: ignore[no-untyped-def]
+    """rho = ln(1 / level) + ln p_hat(y^n) / KT(y^n) over `symbols` states, for level = delta / (X A)   (n, X, A)."""
+    visits, moves = D
     rho = np.empty(visits.shape)
     n, X, A = visits.shape
     for i in range(n):
@@ -116,7 +108,9 @@ def seen(successors, moves, n, rho, to, p):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _most(successors, visits, moves, rho, support, V):  # type: ignore[no-untyped-def]
+def largest(successors, D, rho, support, V):  # type: ignore[no-untyped-def]
+    """max_C <q, V> of every pair   (n, X, A)."""
+    visits, moves = D
     n, X, A, B = moves.shape
     best, to, p, y = np.empty((n, X, A)), np.empty(B, np.int32), np.empty(B), np.empty(B)
     for i in range(n):

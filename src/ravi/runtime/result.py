@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
@@ -24,6 +24,8 @@ from ravi.runtime import archive, tree
 from ravi.validation import require_pandas
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ravi.display.style import Drawn
     from ravi.runtime.archive import Place
 
@@ -41,7 +43,7 @@ def versions() -> dict[str, str]:
 
 # What no bit of a run depends on: an edit there does not make results those of another version.
 APART = {"cli", "display", "lab", "live", "statistics", "verify"}
-FILES_APART = {"__init__.py", "kit.py", "testing.py"}
+FILES_APART = {"__init__.py", "comparison.py", "kit.py", "testing.py"}
 
 
 @cache
@@ -80,6 +82,10 @@ RESULTS = {
         "reward": ["seeds", "times"], "reward_total": ["seeds"], "boundary": ["seeds"], "realised": ["seeds"],
         "output_policy": ["seeds", "..."],
     },
+    "episodic": REGRET | {
+        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
+        "reward_total": ["seeds"], "realised": ["seeds"], "output_policy": ["seeds", "..."],
+    },
     "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
 }  # fmt: skip
 ALONG = {
@@ -113,13 +119,14 @@ class Run:
     settings
         The learner's constants.
     discount
-        gamma; 1 in the average reward.
+        gamma; 1 in the average reward, and in episodes.
     steps
         T.
     seeds
         The seeds, in the order of all arrays.
     optimum
-        rho* = <mu*, r>, in the average reward g*; None where there is no one optimum, or in a run that is not measured.
+        rho* = <mu*, r>, in the average reward g*, in episodes <nu_0, V*> by their length; None where there is no one
+        optimum, or in a run that is not measured.
     optimum_error
         A certified bound on the error of the optimum.
     options
@@ -135,7 +142,8 @@ class Run:
     units
         What the rewards 0 and 1 of the MDP stand for.
     world
-        The kind of world: "tabular", "average" (the average reward), "large", "continuous" or "changing".
+        The kind of world: "tabular", "average" (the average reward), "episodic", "large", "continuous" or
+        "changing".
 
     Examples
     --------
@@ -299,12 +307,18 @@ class Run:
 
     @property
     def title(self) -> str:
-        """The learner, the MDP and the number of steps."""
+        """The learner, and the `setup`."""
+        return f"{self.learner} on {self.setup}"
+
+    @property
+    def setup(self) -> str:
+        """The MDP, its criterion, and the numbers of steps and seeds."""
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
         steps, seeds = printable.counted(self.steps, "step"), printable.counted(n, "seed")
-        criterion = f"gamma {self.discount:.10g}" if self.discount < 1 else "average reward"
-        return f"{self.learner} on {self.mdp} ({criterion}): {steps}, {seeds}{state}"
+        criteria = {"average": "average reward", "episodic": "episodes"}
+        criterion = criteria.get(self.world, f"gamma {self.discount:.10g}")
+        return f"{self.mdp} ({criterion}): {steps}, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The results by name, as text."""
@@ -315,7 +329,7 @@ class Run:
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
             spread = f"seeds from {low:,.2f} to {high:,.2f}; " if len(self.seeds) > 1 else ""
             found += [
-                ("optimum rho*" if self.discount < 1 else "gain g*", self._optimum()),
+                ("gain g*" if self.world == "average" else "optimum rho*", self._optimum()),
                 ("regret", f"{mean:,.2f}  ({spread}{mean / T:.6f} per step)"),
             ]
             if "regret_error" in self.results:
@@ -324,7 +338,9 @@ class Run:
             found.append(("reward per step", f"{earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}"))
             if self.units != (0.0, 1.0):
                 found.append(("in its units", self._in_units(self.regret.mean(), earned)))
-        if "realised" in self.results:
+        if self.world == "episodic":
+            found.append(("realised", f"T rho* - sum r = {self.results['realised'].mean():,.2f}"))
+        if "boundary" in self.results:
             off, along = self.results["realised"], self.results["boundary"]
             found += [
                 ("reward per step", f"{earned:.6f} realised; T g* - sum r = {off.mean():,.2f}"),
@@ -356,14 +372,16 @@ class Run:
 
         return of_run(self, axes=axes, label=label, log=log)
 
-    def to_pandas(self) -> Any:
-        """The curves as a pandas DataFrame: a row for every seed and time, a column for every curve."""
+    def to_pandas(self) -> DataFrame:
+        """The curves as a pandas DataFrame: a row for every seed and time; a column for every curve, the learner, the
+        MDP, and every setting of the learner."""
         pandas = require_pandas("run.to_pandas()", "run.regret_curve")
         times, seeds = self.times, np.array(self.seeds)
         curves = [name for name in CURVES if name in self.results]
         columns = {"seed": np.repeat(seeds, len(times)), "time": np.tile(times, len(seeds))}
         columns |= {name: self.results[name].ravel() for name in curves}
-        return pandas.DataFrame(columns).assign(learner=self.learner, mdp=self.mdp)
+        frame = pandas.DataFrame(columns).assign(learner=self.learner, mdp=self.mdp)
+        return frame.assign(**setting_columns(self.settings, frame.columns))
 
     def _repr_html_(self) -> str:  # what a notebook shows
         from ravi.display.html import of_run
@@ -372,6 +390,13 @@ class Run:
 
     def __repr__(self) -> str:
         return "\n".join([self.title, *(f"  {name:16} {words}" for name, words in self.facts())])
+
+
+def setting_columns(settings: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
+    """Settings as columns of one value; lists as text. One that has the name of another column has `setting_` before
+    it."""
+    named = {f"setting_{name}" if name in taken else name: value for name, value in settings.items()}
+    return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in named.items()}
 
 
 def shaped(run: Run) -> Run:
@@ -401,10 +426,10 @@ def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
     held = archive.typed(header, types | {"options": dict[str, Any]})
     options = archive.typed(held["options"], get_type_hints(Options), within="options")
     validation.steps(held["steps"])
-    if held["world"] != "average":
+    if held["world"] not in ("average", "episodic"):
         validation.probability(held["discount"], "discount")
     elif held["discount"] != 1:
-        raise validation.InputError(f"its discount is {held['discount']}, and the average reward has 1")
+        raise validation.InputError(f"its discount is {held['discount']}, and its world, {held['world']}, has 1")
     validation.nonnegative(held["seconds"], "seconds")
     validation.whole(options["points"], "points")
     for i, seed in enumerate(held["seeds"]):
@@ -413,6 +438,6 @@ def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
         raise validation.InputError("seeds is empty")
     validation.one_of(held["world"], tuple(RESULTS), "world")
     for name in ("optimum", "optimum_error"):
-        if options["measured"] and held["world"] in ("tabular", "average") and held[name] is None:
+        if options["measured"] and held["world"] in ("tabular", "average", "episodic") and held[name] is None:
             raise validation.InputError(f"it is measured, but its {name} is null")
     return held | {"units": validation.units(held["units"])}

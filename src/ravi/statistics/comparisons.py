@@ -14,7 +14,7 @@ POINTS = 101  # thresholds of a profile, unless given
 REFERENCE = "uniform"  # the learner by whose regret others are divided, where it is there
 
 
-class Comparison(NamedTuple):
+class PairedDifference(NamedTuple):
     """Two learners on an MDP, paired by seed.
 
     Attributes
@@ -87,13 +87,13 @@ def compare(
     level: float = 0.95,
     resamples: int = 2000,
     key: int = 0,
-) -> Comparison:
+) -> PairedDifference:
     """By how much first is better than second on the seeds that both have: the same resets, so noise cancels."""
     difference = differences(scores, first, second, mdp)
     if not len(difference):
         raise InputError(f"{first} and {second} have no seed in common on {mdp}")
     found = interval(difference, statistic, level=level, resamples=resamples, key=key)
-    return Comparison(first, second, mdp, found, len(difference))
+    return PairedDifference(first, second, mdp, found, len(difference))
 
 
 def differences(scores: Scores, first: str, second: str, mdp: str) -> np.ndarray:

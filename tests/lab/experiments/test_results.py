@@ -64,6 +64,17 @@ def test_results_are_the_runs_own(folder):
     assert curves.tobytes() == made("ravi-ucb").regret_curve.tobytes()
 
 
+def test_a_frame_has_a_row_for_every_entry_and_seed_and_a_column_for_every_setting(folder):
+    found = ravi.results(folder)
+    frame = found.to_pandas()
+    assert len(frame) == found.sql("SELECT * FROM results").num_rows
+    ours = frame[(frame.section == "first") & (frame.label == "ours")]
+    assert ours.regret.to_numpy().tobytes() == made("ravi-ucb").regret.tobytes()
+    settings = made("ravi-ucb").settings
+    assert all((ours[name] == value).all() for name, value in settings.items())
+    assert not {"regret_curve", "constants", "traceback"} & set(frame.columns)
+
+
 def test_an_entry_has_its_own_seeds_only(folder):
     seeds, regret = ravi.results(folder).regret(section="second", column="theory")
     assert seeds.tolist() == [0, 1]

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import ravi
-from ravi.lab.report.numbers import estimate_and_interval
+from ravi.display.numbers import estimate_and_interval
 from ravi.lab.report.page import report
 from ravi.statistics import interval
 from tests.lab.report.browser import browser, drawn, opened

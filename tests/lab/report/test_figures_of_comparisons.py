@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ravi.display import style
+from ravi.display.numbers import brief
 from ravi.lab.report import matrix, scatter
-from ravi.lab.report.numbers import brief
 from ravi.statistics.comparisons import compare, profiles
 from ravi.statistics.scores import from_table
 from ravi.statistics.winning import improvement
@@ -63,7 +63,8 @@ def test_time_and_regret_are_drawn_with_the_frontier(tmp_path):
 
 def test_one_learner_with_one_seed_has_no_arms():
     drawn = scatter.pareto({"it": ([1.0], [5.0])})
-    assert not drawn.figure.axes[0].containers[0].lines[2]
+    arms = [arm.get_segments()[0] for arm in drawn.figure.axes[0].containers[0].lines[2]]
+    assert all((ends[0] == ends[1]).all() for ends in arms)
     scatter.pareto({"optimum": ([1.0, 2.0], [0.0, 0.0])})
 
 
@@ -148,7 +149,7 @@ def test_cells_are_probabilities_of_improvement_with_stars_where_sure(tmp_path):
     assert texts[(2, 0)] == "100*"
     assert texts[(0, 2)] == "0*"
     assert len(texts) == 6
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["good", "fair", "bad"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["good  1", "fair  2", "bad  3"]
     assert drawn.figure.axes[1].get_ylabel() == "P(row beats column)"
     drawn.save(tmp_path / "it", ["png"])
 
@@ -172,7 +173,7 @@ def test_letters_stand_out_from_their_cells():
 
     names = [str(i) for i in range(41)]
     values = np.tile(np.linspace(0, 1, 41), (41, 1))
-    figure = matrix._matrix(names, values, [["x"] * 41] * 41, (0.0, 0.5, 1.0), "", "")
+    figure = matrix._cells(names, values, {(0, k): "x" for k in range(41)}, (0.0, 0.5, 1.0), "", "")
     image = figure.axes[0].images[0]
     for text in figure.axes[0].texts[:41]:
         cell = image.cmap(image.norm(values[0, int(text.get_position()[0])]))

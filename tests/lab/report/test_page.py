@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi.display.numbers import decimals, estimate_and_interval, number
 from ravi.lab.experiments import recorded
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
 from ravi.lab.report.curves import spread
-from ravi.lab.report.numbers import decimals, estimate_and_interval, number
 from ravi.lab.report.page import HERE, charts, report
 from ravi.lab.report.page.charts import COLOURS, DASHES, LISTED, POINTS, SEEDS, embedded, rounded
 from ravi.lab.report.page.content import FAILURES, content, sections
@@ -208,8 +208,8 @@ def test_a_panel_tells_rank_difference_and_growth(folder, page):
             mark = "★ best " if label == order[0] else "≈ tied with the best " if label in left else ""
             assert row[3] == f"{mark}{shown(mean)}"
             places = decimals(mean.estimate, (mean.high - mean.low) / 2, 4)
-            held = [*runs[label].values()]
-            assert row[4] == f"{number(np.quantile(held, 0.99), places)} max {number(max(held), places)}"
+            upper = [number(np.quantile([*runs[label].values()], share), places) for share in (0.9, 0.99, 1)]
+            assert row[4] == f"{upper[0]} {upper[1]}, max {upper[2]}"
             assert row[5] == ("–" if label == order[0] else shown(behind[label]))
             assert row[6] == "0.600"
     assert "n = 5" in page.words()  # few
@@ -304,27 +304,28 @@ def test_the_page_reads_every_part_once_and_asks_no_database(folder, text, tmp_p
 
 def test_what_is_kept_of_curves_is_bounded(folder, monkeypatch):
     """Many lines are drawn at fewer times each, the last among them; what is listed and what is said stays."""
-    whole = {one.row.line.rows.tobytes(): one for one in entries_of(folder)}
+    whole = {key: shape for key, _, shape in shapes_of(folder)}
     monkeypatch.setattr(charts, "ALL_POINTS", 7 * len(whole))
     monkeypatch.setattr(charts, "LEAST_POINTS", 2)
-    for entry in entries_of(folder):
-        one, other = entry.shape, whole[entry.row.line.rows.tobytes()].shape
+    for key, line, one in shapes_of(folder):
+        other = whole[key]
         assert len(one.drawn) == 7
         assert len(one.times) <= 7 + LISTED
-        assert one.times[one.drawn[-1]] == one.times[one.listed[-1]] == entry.row.line.steps
+        assert one.times[one.drawn[-1]] == one.times[one.listed[-1]] == line.steps
         assert one.growth == other.growth
         np.testing.assert_array_equal(one.times[one.listed], other.times[other.listed])
         for edge, same in zip(one.band, other.band, strict=True):
             np.testing.assert_allclose(edge[one.listed], same[other.listed], rtol=1e-12)
             assert edge[-1] == same[-1]
     monkeypatch.setattr(charts, "LEAST_POINTS", 12)
-    assert {len(one.shape.drawn) for one in entries_of(folder)} == {12}
+    assert {len(one.drawn) for _, _, one in shapes_of(folder)} == {12}
 
 
-def entries_of(folder):
+def shapes_of(folder):
     found = ravi.results(folder)
     (section,) = sections(found, summary(found))
-    return [one for panel in section.panels for one in panel.entries.values()]
+    held = [(row.line, sheet.shapes[row.line.label, row.line.column]) for sheet in section.sheets for row in sheet.rows]
+    return [(line.rows.tobytes(), line, shape) for line, shape in held]
 
 
 def test_of_many_seeds_some_are_drawn(tmp_path):

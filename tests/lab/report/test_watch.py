@@ -13,7 +13,7 @@ from rich.console import Console
 
 import ravi
 from ravi.lab.experiments import results as reading
-from ravi.lab.report.watch import View, done_of, duration, fitting, frame, headline, text, watch
+from ravi.lab.report.watch import View, duration, fitting, frame, headline, text, watch
 from ravi.statistics import interval
 from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows, setting
@@ -40,7 +40,7 @@ def content(folder):
 
 
 def counted(view):
-    lines = [(row.line, done_of(row)) for row in view.rows]
+    lines = [(row.line, row.done) for row in view.rows]
     return {(line.section, line.label, line.column): (done, line.failed) for line, done in lines}
 
 

@@ -43,6 +43,11 @@ def read(folder):
     return sections(held, summary(held))
 
 
+def row_of(panel, label, column="given"):
+    (row,) = [row for row in panel.of(column) if row.line.label == label]
+    return row
+
+
 def plain(sentences):
     return [unescape(re.sub("<[^>]*>", "", sentence)) for sentence in sentences]
 
@@ -53,7 +58,7 @@ def found(tmp_path_factory):
 
 
 def test_the_headline_says_who_is_best_where_how_surely_and_over_which_seeds(found):
-    psrl = found["sections"][1].panels[0].entries["psrl", "tuned"].row.mean
+    psrl = row_of(found["sections"][1].sheets[0].panel, "psrl", "tuned").mean
     numbers = re.sub("<[^>]*>", "", words.estimate(psrl))
     assert plain(found["headline"]) == [
         "In two, with tuned multipliers, psrl has the smallest mean regret on 2 of 2 MDPs.",
@@ -84,15 +89,15 @@ def test_rounding_is_no_difference(found):
     """RAVI-UCB with published constants plays uniformly here; 1e-9 apart is within the certified error."""
     section = found["sections"][0]
     assert section.standings[0].matrix["ravi-ucb", "uniform"].estimate == 0.5
-    costs = {(cost.panel.task, cost.theory.line.label): cost for cost in section.costs}
+    costs = {(cost.task, cost.theory.line.label): cost for cost in section.costs}
     assert costs["riverswim/6", "ravi-ucb"].uniform[:3] == (0, 0, 0)
     assert costs["riverswim/6", "ravi-ucb"].more.low > 0
 
 
 def test_who_knows_the_kernel_is_not_ranked(found):
     section = found["sections"][0]
-    for panel in section.panels:
-        row = panel.entries["ravi-ucb/known", "tuned"].row
+    for sheet in section.sheets:
+        row = row_of(sheet.panel, "ravi-ucb/known", "tuned")
         assert (row.oracle, row.rank, row.place, row.behind) == (True, "", 0, None)
     assert "ravi-ucb/known" not in section.standings[0].rivals
 
@@ -105,36 +110,36 @@ def alone(tmp_path, learners, regret=None, **how):
     section = {"name": "one", "mdps": ["trap"], "learners": learners}
     suite = {**SUITE, "columns": ["given"], "sections": [section]}
     (held,) = read(made(tmp_path, suite, regret=regret, **how))
-    return held, held.panels[0]
+    return held.sheets[0].panel
 
 
 def test_who_agrees_to_the_certified_error_shares_a_place_and_the_best_comes_first(tmp_path):
     """PSRL has the least mean, by rounding; UCRL2, the first of those that agree, is the best."""
     less = {"ucrl2": 100 + 1e-8, "psrl": 100.0, "mbie-eb": 200.0, "uniform": 300.0}
-    section, panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
-    entries = {label: entry for (label, _), entry in panel.entries.items()}
+    panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
+    rows = {row.line.label: row for row in panel.of("given")}
     places = {"ucrl2": 1, "psrl": 1, "mbie-eb": 3, "uniform": 4}
-    assert {label: one.row.place for label, one in entries.items()} == places
-    assert [one.label for one in panel.ordered("given")] == FOUR
-    assert entries["ucrl2"].row.rank == "best"
-    assert entries["ucrl2"].front  # psrl is faster, but has not less regret
-    assert not entries["uniform"].front
+    assert {label: row.place for label, row in rows.items()} == places
+    assert [row.line.label for row in panel.ordered("given")] == FOUR
+    assert rows["ucrl2"].rank == "best"
+    assert rows["ucrl2"].front  # psrl is faster, but has not less regret
+    assert not rows["uniform"].front
     (line,) = plain(words.ties(panel, "given"))
     assert "ucrl2 is not significantly better than psrl:" in line
-    assert "ucrl2 has the smallest mean regret" in plain(words.standing(section, "given"))[0]
+    assert "ucrl2 has the smallest mean regret" in plain(words.standing([panel], "given"))[0]
 
 
 def test_places_count_from_the_best_and_not_from_the_least(tmp_path):
     """MBIE-EB agrees with UCRL2, the best, though not with PSRL, which agrees with UCRL2 too."""
     less = {"ucrl2": 100 + 1.5e-8, "psrl": 100.0, "mbie-eb": 100 + 3e-8, "uniform": 300.0}
-    _, panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
-    ranked = [(one.row.rank, one.row.place) for one in panel.of("given")]
+    panel = alone(tmp_path, FOUR, lambda entry, seed: less[entry.label])
+    ranked = [(row.rank, row.place) for row in panel.of("given")]
     assert ranked == [("best", 1), ("tie", 1), ("tie", 1), ("behind", 4)]
 
 
 def test_many_ties_are_counted_and_names_are_escaped(tmp_path):
     learners = [{"id": f"ravi-ucb,scale={k}.5", "label": f"<{k}>"} for k in range(6)]
-    _, panel = alone(tmp_path, learners, lambda entry, seed: 100.0)
+    panel = alone(tmp_path, learners, lambda entry, seed: 100.0)
     (line,) = words.ties(panel, "given")
     assert "&lt;1&gt;</b>, <b" in line
     assert line.endswith("</b> and 2 more: the interval of the difference includes 0.")
@@ -149,14 +154,14 @@ def test_nothing_is_divided_by_a_regret_of_0(tmp_path):
 
 
 def test_who_has_no_rival_is_not_the_best(tmp_path):
-    _, panel = alone(tmp_path, ["psrl", "ravi-ucb/known"])
-    assert [one.row.rank for one in panel.of("given")] == ["", ""]
-    _, panel = alone(tmp_path / "two", ["psrl", "ucrl2"], skips=lambda entry, seed: entry.label == "ucrl2")
-    assert [one.row.rank for one in panel.of("given")] == [""]
+    panel = alone(tmp_path, ["psrl", "ravi-ucb/known"])
+    assert [row.rank for row in panel.of("given")] == ["", ""]
+    panel = alone(tmp_path / "two", ["psrl", "ucrl2"], skips=lambda entry, seed: entry.label == "ucrl2")
+    assert [row.rank for row in panel.of("given")] == [""]
 
 
 def test_who_has_no_finished_run_says_why(tmp_path):
-    _, panel = alone(
+    panel = alone(
         tmp_path, FOUR, skips=lambda entry, seed: entry.label == "psrl" or (entry.label == "uniform" and seed > 4),
         fails=lambda entry, seed: "Error" if entry.label in ("mbie-eb", "uniform") else None,
     )  # fmt: skip
@@ -165,10 +170,10 @@ def test_who_has_no_finished_run_says_why(tmp_path):
 
 
 def test_regret_within_its_certified_error_is_0(tmp_path):
-    section, panel = alone(tmp_path, FOUR, lambda entry, seed: 1.6e-11 if entry.label == "psrl" else 10.0)
+    panel = alone(tmp_path, FOUR, lambda entry, seed: 1.6e-11 if entry.label == "psrl" else 10.0)
     assert [row.zero for row in panel.rows] == [False, True, False, False]
     best = "psrl has the smallest mean regret of the 4 learners with constants as given: 0 (to its certified error)."
-    assert best in plain(words.standing(section, "given"))[0]
+    assert best in plain(words.standing([panel], "given"))[0]
 
 
 @pytest.mark.parametrize(("seeds", "word"), [(1, "supports no comparison"), (4, "few"), (12, "")])
@@ -178,9 +183,9 @@ def test_few_seeds_are_said_to_be_few(tmp_path, seeds, word):
     assert word in sentence if word else sentence == "Means are over 12 seeds."
     suite = {**SUITE, "seeds": seeds, "columns": ["theory"], "sections": [SUITE["sections"][1]]}
     (section,) = read(made(tmp_path, suite))
-    spoken = " ".join(plain(words.standing(section, "theory")))
+    spoken = " ".join(plain(words.standing([section.sheets[0].panel], "theory")))
     assert ("no difference between learners is supported" in spoken) == (seeds == 1)
-    assert not words.ties(section.panels[0], "theory") or seeds > 1
+    assert not words.ties(section.sheets[0].panel, "theory") or seeds > 1
 
 
 COMPLETE = {

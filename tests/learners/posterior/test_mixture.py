@@ -44,12 +44,6 @@ def test_draws_of_two_kernels_have_the_law_of_the_density():
         assert abs((out < point).mean() - share) < 5 * np.sqrt(share * (1 - share) / len(out))
 
 
-def test_without_data_draws_are_flat():
-    out = drawn(np.empty((0, 4)), np.empty(0), 2000)
-    for j in range(4):
-        assert stats.kstest(out[:, j], stats.beta(1, 3).cdf).pvalue > 1e-4
-
-
 @pytest.mark.parametrize("id", ["ensemble/3,5,2,2,discount=0.8", "riverswim/mixture/4,discount=0.8"])
 def test_every_policy_is_optimal_for_its_draw(id):
     mdp = ravi.mdp(id)
@@ -61,9 +55,3 @@ def test_every_policy_is_optimal_for_its_draw(id):
         pi = policy.argmax(-1)
         value = np.linalg.solve(np.eye(X) - gamma * P[np.arange(X), pi], r[np.arange(X), pi])
         assert (r + gamma * P @ value <= value[:, None] + 1e-5).all()
-
-
-def test_its_regret_is_small_where_the_prior_is_right():
-    """Measured with these keys; uniform play has some 400."""
-    run = ravi.run("psrl/mixture", "ensemble/6,20,4,2,discount=0.95", 2000, 4)
-    assert 1 < run.regret.mean() < 20

@@ -1,12 +1,16 @@
 """PSRL: draws have the posterior's distribution, policies are optimal for them, epochs end as stated."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from ravi import ids
+from ravi.core import MDP
 from ravi.learners.posterior.draws import gamma, log_gamma
 from ravi.mdps import garnet, riverswim
+from ravi.planning.average import evaluate_average, solve_average
 from ravi.runtime.api import run
 from tests.helpers import drawn_rows, spy
 
@@ -91,6 +95,24 @@ def test_every_policy_is_optimal_for_its_draw(option):
         assert (r + gamma * P @ value <= value[:, None] + 1e-6).all()
         np.testing.assert_allclose(state.u[0], value - value.min(), rtol=0, atol=3e-6)
         assert state.data.moves[0].sum() == t - 1, k
+
+
+@pytest.mark.parametrize("option", ["", ",prior=0.3", ",schedule=reset-or-doubling", ",support=on"])
+def test_in_the_average_reward_every_gain_is_nearly_that_of_the_draw(option):
+    """Within span(h) / (t + 1) + tolerance / sqrt(t), from every start."""
+    mdp, T, seen = replace(garnet(6, 2, 3, 0, 0.9), discount=1.0), 400, []
+    learner = ids.learner(f"psrl{option}", mdp, T)
+    run(learner, mdp, T, [11], measures=[spy(seen)])
+    told = learner.settings.get("support") == "on"
+    for state, path in seen:
+        t, prior = int(path.time[0]), learner.settings["prior"]
+        theta = 0.0 if told else 1.0 if prior == 1 / 6 else prior * 6
+        P = drawn_rows(theta, prior if told else 0.0, state.data.moves[0], mdp.successors, 6, np.uint64(11), t)
+        sample = MDP.from_dense(P, mdp.rewards, initial=np.full(6, 1 / 6), criterion="average", renormalise=True)
+        best, own = solve_average(sample), evaluate_average(sample, state.policy[0])
+        less = np.ptp(best.bias) / (t + 1) + learner.settings["tolerance"] / np.sqrt(t)
+        assert own.gain.min() >= best.gain - less - best.gain_error - own.gain_error
+    assert len(seen) > 5
 
 
 def test_epochs_are_those_of_tsde():

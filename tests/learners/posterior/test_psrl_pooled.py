@@ -128,23 +128,6 @@ def test_what_is_usual_is_learned_from_all_pairs():
     np.testing.assert_allclose(P[x, a, met], n * mean, rtol=1e-9)
 
 
-def test_a_pair_is_taken_to_be_like_the_others():
-    """Dirichlet((2, 6) + 16 (0.3, 0.7)) where 16 is by far the likeliest c of pairs with two successors and 5-8 plays,
-    of which 0.7 led to the one met more often. 4,000 draws; each bound is five standard errors: false alarms 1e-6."""
-    world = ids.mdp(WORLD)
-    state = ids.learner("psrl/pooled", world, 10).init(np.arange(1, dtype=np.uint64))
-    state.data.visits[0, 0, 0], state.data.moves[0, 0, 0] = 8, [2, 6]
-    state.usual.share[0, 3, 2, :2], state.usual.likely[0, 3, 2, WEIGHTS.index(16)] = [6999, 2999], 99
-    found = []
-    for key in range(4000):
-        state.key[0] = key
-        found.append(drawn(state, world.problem)[1][0, 0, 0])
-    mean = 6.8 / 24
-    variance = mean * (1 - mean) / 25
-    assert abs(np.mean(found) - mean) < 5 * np.sqrt(variance / 4000)
-    assert abs(np.var(found) / variance - 1) < 0.2
-
-
 def test_what_a_successor_pays_is_known_when_it_was_met():
     """One pair, three successors that pay 0, 1/2 and 1: no noise is seen, and the reward expected is that of the
     chances expected."""
@@ -178,47 +161,6 @@ def test_what_is_missing_is_pooled_by_plays_and_successors():
         assert abs(np.mean(found) - mean) < 5 * np.sqrt(variance / 4000)
         assert abs(np.var(found) / variance - 1) < 0.3
     assert not pooled_draws.rates(tries, 0 * new).any()  # nothing was new
-
-
-def test_a_pair_whose_first_plays_were_bad_luck_comes_again():
-    """A shop with up to four boxes, which sells one a day with probability 0.6 and orders up to two overnight. With u
-    at its mean, 16 of 64 seeds never tried again what had failed at first, and were 300 behind; with u drawn 2 were,
-    and none is since rivals are played."""
-    P, r = np.zeros((5, 3, 5)), np.zeros((5, 3))
-    for stock, ordered, sold in np.ndindex(5, 3, 2):
-        chance, sold = (0.4, 0.6)[sold], min(sold, stock)
-        P[stock, ordered, min(stock - sold + ordered, 4)] += chance
-        r[stock, ordered] += chance * (5 * sold - 2 * ordered - 0.5 * stock + 6) / 11
-    shop = ravi.MDP.from_dense(P, r, 0.95, np.eye(5)[4])
-    regret = ravi.run("psrl/pooled", shop, 20_000, 64).regret
-    assert (regret < 150).all()
-
-
-def test_a_world_without_chance_is_learned_by_one_play_of_every_pair():
-    """DeepSea, whose treasure uniform play finds once in 2^8 tries, and of whose 72 pairs half can be reached."""
-    sea = ids.mdp("deep-sea/8")
-    state = ravi.run("psrl/pooled", sea, 600, 4).batch.state
-    assert (state.novelty.new == 0).all()
-    value = [ravi.evaluate(sea, np.eye(2)[policy.argmax(-1)]).returns for policy in state.policy]
-    np.testing.assert_allclose(value, ravi.solve(sea).optimum, rtol=1e-3)
-
-
-def test_a_world_whose_first_plays_hid_that_it_has_chance_is_learned():
-    """Action 0 ends and earns 0.3, action 1 leads with probability 1/2 to where 1 is earned: half the seeds lose their
-    first play of it. And a bandit whose first reward is the largest: other actions are tried."""
-    P, r = np.zeros((3, 2, 3)), np.zeros((3, 2))
-    P[0, 0, 2] = P[1, :, 2] = P[2, :, 2] = 1
-    P[0, 1, 1:], r[0, 0], r[1] = 0.5, 0.3, 1
-    coin = ravi.MDP.from_dense(P, r, 0.9, np.eye(3)[0])
-    state = ravi.run("psrl/pooled,end=2", coin, 3000, 32).batch.state
-    assert (state.novelty.new.sum((1, 2)) > 0).sum() >= 31  # of 4,000 seeds 5 lost all plays of it
-    for seed in range(8):
-        agent = ravi.agent("psrl/pooled", states=1, actions=3, discount=0.9, steps=600, reward_scale=0.0, seed=seed)
-        rng = np.random.default_rng(seed)
-        while not agent.done:
-            a = agent.act(0)
-            agent.observe(0, a, 0, float(rng.random() < (0.2, 0.5, 0.8)[a]))
-        assert (agent.visits > 5).all()
 
 
 def test_a_pair_that_lost_its_first_plays_may_be_noisy_like_the_others():

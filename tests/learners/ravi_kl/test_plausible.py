@@ -119,19 +119,6 @@ def test_a_warm_plan_is_a_cold_plan(id):
         np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
 
 
-def test_bounds_hold_on_where_rewards_alone_are_others():
-    """As those of a stream whose rewards change, or are revealed, are."""
-    mdp, rng = ravi.mdp("garnet/7,3,3,discount=0.8"), np.random.default_rng(8)
-    sets, warm, V = sets_of(mdp, played(mdp, 9, 30)), cold(mdp.problem, 3), None
-    for _ in range(20):
-        sets.rewards[:] = rng.random(sets.rewards.shape)
-        found = plan(mdp.problem, sets, np.full(3, TOL), warm)
-        V, Q = swept(mdp, sets, V=V)
-        np.testing.assert_allclose(found.returns, (1 - mdp.discount) * V @ mdp.initial, atol=TOL)
-        chosen = np.take_along_axis(Q, found.choice[..., None], 2)[..., 0]
-        np.testing.assert_allclose(chosen, Q.max(-1), atol=1e-7)
-
-
 def test_where_states_lead_to_one_other_and_the_best_one_a_sweep_in_place_is_exact():
     """Chains and circles of them: V = r + gamma P V, whatever it starts from below the best state."""
     X, gamma, rng = 40, 0.99, np.random.default_rng(10)
@@ -146,18 +133,6 @@ def test_where_states_lead_to_one_other_and_the_best_one_a_sweep_in_place_is_exa
         np.add.at(P, (np.arange(X)[:, None], target), q)
         plausible._follow(r, gamma, choice, (count, target, q), v, np.empty((3, X), np.int32))
         np.testing.assert_allclose(v, np.linalg.solve(np.eye(X) - gamma * P, r[:, 0]), rtol=1e-12)
-
-
-def test_the_return_is_within_its_tolerance_and_the_policy_within_gamma_of_it():
-    mdp = ravi.mdp("garnet/7,3,3,discount=0.9")
-    sets = sets_of(mdp, played(mdp, 6, 40))
-    V, _ = swept(mdp, sets)
-    best = (1 - mdp.discount) * V @ mdp.initial
-    for tol in (1.0, 0.1, 0.01):
-        found = plan(mdp.problem, sets, np.full(3, tol), cold(mdp.problem, 3))
-        assert (np.abs(found.returns - best) <= mdp.discount * tol / 2 + 1e-9).all()
-        own, _ = swept(mdp, sets, found.choice)
-        assert ((1 - mdp.discount) * own @ mdp.initial >= best - mdp.discount * tol - 1e-9).all()
 
 
 def test_ties_go_to_the_first_action_also_where_another_was_chosen_before():

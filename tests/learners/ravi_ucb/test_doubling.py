@@ -2,54 +2,17 @@
 
 from math import log, sqrt
 
-import numpy as np
 import pytest
 
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.learners.ravi_ucb.doubling import LONGEST
 from ravi.learners.ravi_ucb.doubling import doubling as doubling_of
 from ravi.learners.ravi_ucb.doubling import tabular as doubling
-from ravi.mdps import garnet, riverswim
+from ravi.mdps import riverswim
 from ravi.runtime.api import run
 from ravi.theory import doubling as theory
 from ravi.theory import tabular
-from tests.helpers import dense, spy
-from tests.literal.mirror import mirror_step
-
-
-def test_every_phase_is_algorithm_2_with_its_own_constants_on_all_data():
-    """By plain formulas on the stream, epoch by epoch."""
-    mdp, first, T, gamma = garnet(4, 2, 3, 2, 0.9), 30, 1500, 0.9
-    H, X, A, scale, step_scale = 10.0, 4, 2, 0.01, 5.0
-    seen = []
-    made = run(
-        doubling(mdp.problem, T, first=first, scale=scale, step_scale=step_scale), mdp, T, [1, 2], record=["stream"],
-        measures=[spy(seen)],
-    )  # fmt: skip
-    P = np.zeros_like(dense(mdp))
-    for row in range(2):
-        x, a, y = (made.results[f"stream_{name}"][row] for name in ("state", "action", "successor"))
-        phase, phases = -1, []
-        for k, start in enumerate(made.T_k[row].tolist()):
-            state, t = seen[k][0], start - 1  # plays before
-            now = max(i for i in range(20) if (2**i - 1) * first <= t)
-            if now != phase:
-                Q, policy = np.zeros((1, X, A)), np.full((1, X, A), 1 / A)
-                phase = now
-                phases.append(now)
-            l, S = 2**phase * first, (2 ** (phase + 1) - 1) * first
-            eta, beta = step_scale * sqrt(2 * log(A) / (H**2 * l)), scale * 8 * H * sqrt(X * log(X * A * S * l))
-            V, _, policy = mirror_step(np.log(policy), policy, Q, eta)
-            N = np.ones((X, A))
-            np.add.at(N, (x[:t], a[:t]), 1)
-            P[:] = 0
-            np.add.at(P, (x[:t], a[:t], y[:t]), 1)
-            Q = np.clip(mdp.rewards + beta / np.sqrt(N) + gamma * (P / N[..., None]) @ V[0], 0, H)[None]
-            assert state.phase[row] == phase
-            np.testing.assert_allclose(state.V[row], V[0], rtol=0, atol=1e-9)
-            np.testing.assert_allclose(state.policy[row], policy[0], rtol=0, atol=1e-9)
-            np.testing.assert_allclose(state.Q[row], Q[0], rtol=0, atol=1e-9)
-        assert phases == list(range(theory.phases(T, first)))
+from tests.helpers import spy
 
 
 def test_an_epoch_may_pass_over_phases():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.learners.ravi_ucb import doubling, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
+from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.runtime import tree
 from ravi.runtime.api import run
 from ravi.theory import doubling as theory
-from ravi.theory import generic, mixture, tabular
+from ravi.theory import mixture, tabular
 from ravi.validation import InputError
 from tests.helpers import script, spy
 
@@ -79,20 +79,6 @@ def test_the_length_of_a_run_is_not_known(name, options):
         assert short.results[field].tobytes() == np.ascontiguousarray(long.results[field][:, :200]).tobytes()
 
 
-def test_a_plan_of_several_phases_is_that_of_each_alone():
-    world = ids.mdp(ENSEMBLE)
-    learner = ids.learner("ravi-ucb+/mixture/doubling,inner=2,step_scale=5", world, 100)
-    seen = []
-    run(learner, world, 60, 5, measures=[spy(seen)])
-    mixed = next(state for state, _ in seen if len(set(state.phase.tolist())) > 2)
-    mixed = mixed._replace(time=mixed.time + 40)  # some of them begin a phase here
-    whole = learner.plan(tree.copy(mixed))
-    for row in range(5):
-        alone = learner.plan(tree.take(mixed, np.array([row])))
-        for (_, one), (_, other) in zip(tree.leaves(alone), tree.leaves(whole), strict=True):
-            assert one[0].tobytes() == other[row].tobytes()
-
-
 def test_the_longest_run_there_is_has_its_phases():
     """Counts are 32-bit: the union bound of the last phase is over no more plays than can be made."""
     phases = ids.learner("ravi-ucb+/doubling", ids.mdp("riverswim/4"), 10).plan
@@ -121,17 +107,6 @@ def test_what_cannot_be_is_refused(learner, message):
 
 
 # ---- the theory
-
-
-def test_one_phase_costs_what_it_costs_to_know_T():
-    H, X, A, d, T, M = 10.0, 6, 3, 4, 500, 5
-    assert theory.tabular(H, X, A, T, first=T) == pytest.approx(tabular.corrected(H, X, A, T))
-    one = theory.linear_mixture(H, d, A, T, bound=1.7, regularization=0.4, first=T)
-    assert one == pytest.approx(mixture.corrected(H, d, A, T, bound=1.7, regularization=0.4))
-    S = [700.0]
-    assert theory.sharp(H, A, S, etas=[0.1], inner_steps=M, first=T).total == pytest.approx(
-        generic.sharp(H, A, T, 700.0, eta=0.1, inner_steps=M).total
-    )
 
 
 def test_the_bounds_of_plus_are_sums_over_phases_with_the_beta_of_all_data():
@@ -163,17 +138,6 @@ def test_the_bounds_of_plus_are_sums_over_phases_with_the_beta_of_all_data():
         assert total == pytest.approx(right, rel=1e-12)
 
 
-def test_every_bound_of_the_family_costs_the_factor():
-    H, X, A, d, M = 2.0, 3, 2, 2, 2
-    T = 2**45
-    regression = {"bound": 1.2}
-    for not_told, told in (
-        (theory.linear_mixture(H, d, A, T, **regression), mixture.corrected(H, d, A, T, **regression)),
-        (theory.plus(H, X, A, T, inner_steps=M), theory.plus(H, X, A, T, inner_steps=M, first=T)),
-    ):
-        assert 0.9 * theory.FACTOR < not_told.total / told.total < 1.05 * theory.FACTOR
-
-
 def test_a_first_q_of_counts_is_alike_for_all_pairs_only_with_span_or_clip():
     """What `start` is for: with data, and without span and clip, CB at V_0 = 0 differs between pairs."""
     world = ids.mdp("garnet/3,2,3,discount=0.75")
@@ -182,13 +146,6 @@ def test_a_first_q_of_counts_is_alike_for_all_pairs_only_with_span_or_clip():
         base = ids.learner(f"ravi-ucb+/doubling,inner=2{parts}", world, 50).plan.learner(3)
         zero = base.parts.estimator.embed(np.zeros((1, 3)))
         assert (np.ptp(base.parts.bonus(made.state.data, zero)) < 1e-12) == alike
-
-
-def test_phases_are_kept_where_a_learner_that_knows_T_is_asked_for_its_parts():
-    """It has no one eta and no one bonus: who wants parts must go by phases."""
-    learner = ids.learner("ravi-ucb/doubling", ids.mdp("riverswim/4"), 10)
-    assert learner.parts is None
-    assert isinstance(learner.plan, doubling.Phases)
 
 
 @pytest.mark.parametrize("base", ["ravi-ucb", "ravi-ucb/mixture"])

@@ -12,8 +12,7 @@ from ravi.estimators.counts import Counts, counts
 from ravi.estimators.ridge import Regression, ridge
 from ravi.learners.ravi_ucb import inner_counts, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture, terrain
-from ravi.mdps.tables import from_features
+from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture
 from ravi.optimism.bonuses import (
     log_term,
     multiple_of_width,
@@ -25,13 +24,11 @@ from ravi.runtime import tree
 from ravi.runtime.api import run
 from ravi.theory import constants, generic
 from ravi.validation import InputError
-from tests.helpers import assert_same_bits, bits, dense, spy
-from tests.literal import plus
+from tests.helpers import assert_same_bits, bits, spy
 
 T = 400
 OFF = {"inner": 1, **dict.fromkeys(("fresh", "centre", "span", "clip", "gamma", "balance"), "off")}
 TABULAR_PARTS = ("fresh", "centre", "span", "clip", "gamma")
-MIXTURE_PARTS = (*TABULAR_PARTS, "radius")
 
 
 def switches(names, on):
@@ -75,44 +72,6 @@ def test_regressions_with_every_part_off_are_algorithm_3_bit_for_bit():
 
 
 # ---- where parts are on, it is the literal transcription
-
-
-def agrees(mdp, learner, epochs, seed, steps):
-    seen = []
-    made = run(learner, mdp, steps, [seed, seed + 1], record=["stream"], measures=[spy(seen)])
-    stream = list(zip(*(made.results[f"stream_{name}"][0] for name in ("state", "action", "successor")), strict=True))
-    epochs = list(epochs)
-    assert made.T_k[0].tolist() == [epoch[0] for epoch in epochs]
-    assert stream == [triple for epoch in epochs for triple in epoch[4]]
-    for (state, _), (_, V, pi, values, _) in zip(seen, epochs, strict=False):
-        np.testing.assert_allclose(state.V[0], V, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(state.V_last[0], values[-1], rtol=1e-12, atol=1e-12)
-    assert max(np.ptp(pi) for _, _, pi, _, _ in epochs) > 0.05
-
-
-@pytest.mark.parametrize("part", ["", *TABULAR_PARTS])
-@pytest.mark.parametrize("mdp", [riverswim(5, 0.9), garnet(8, 3, 3, 1, 0.8)], ids=["riverswim", "garnet"])
-def test_counts_are_the_literal_transcription(mdp, part):
-    on = without(TABULAR_PARTS, part)
-    learner = ravi_ucb_plus.tabular(mdp.problem, T, inner=3, eta=0.4, **switches(TABULAR_PARTS, on))
-    given = dense(mdp).tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), T, 0.4, 3, on, 1 / T, 7
-    agrees(mdp, learner, plus.tabular(*given), 7, T)
-
-
-@pytest.mark.parametrize("part", ["", *MIXTURE_PARTS])
-@pytest.mark.parametrize("mdp", [riverswim_mixture(4, 0.9), terrain(3, 2, 0.8)], ids=["riverswim", "terrain"])
-def test_regressions_are_the_literal_transcription(mdp, part):
-    on, steps = without(MIXTURE_PARTS, part), 100
-    options = switches(MIXTURE_PARTS, on)
-    learner = ravi_ucb_plus.linear_mixture(mdp.problem, steps, inner=3, eta=0.4, regularization=0.5, **options)
-    psi = np.zeros((mdp.states, mdp.actions, mdp.states, mdp.dimension))
-    np.put_along_axis(psi, mdp.successors.astype(np.int64)[..., None], mdp.features, axis=2)
-    epochs = plus.linear_mixture(
-        psi.tolist(), mdp.parameter.tolist(), mdp.rewards.tolist(), mdp.discount, mdp.initial.tolist(), steps, 0.4, 3,
-        on, 1 / steps, 0.5, mdp.parameter_bound, mdp.feature_bound, 3,
-    )  # fmt: skip
-    agrees(mdp, learner, epochs, 3, steps)
 
 
 # ---- the compiled loop, and what an observer sees
@@ -270,33 +229,6 @@ def test_balanced_steps_are_the_largest_whose_cost_is_that_of_the_bonuses(S, M):
     assert bound.total <= 2 * generic.sharp(H, A, steps, S, inner_steps=M, delta=0.1).total
 
 
-def test_the_learners_take_these_steps():
-    mdp = riverswim_mixture(5, 0.9)
-    for make in (ravi_ucb_plus.tabular, ravi_ucb_plus.linear_mixture):
-        plain = make(mdp.problem, T, inner=4, balance="off")
-        assert plain.parts.eta == constants.eta_sharp(mdp.horizon, 2, T, 4)
-        assert make(mdp.problem, T, inner=4).parts.eta > 10 * plain.parts.eta
-        assert make(mdp.problem, T, inner=4, eta=0.3, step_scale=2).parts.eta == 0.6
-        assert make(mdp.problem, T).settings["inner"] == 10
-
-
-def test_lambda_in_parts_of_the_span_costs_h_where_theta_is_long():
-    """With span, lambda = 1 / H^2 has the order of Theorem 5.6 in B; lambda = 1 is within H / 2 of it."""
-    small, steps = riverswim_mixture(4, 0.99), 10**6
-    H, cost = small.horizon, small.horizon * constants.kappa(100) * constants.expected_epochs(100, steps)
-
-    def bonus_sum(times, **options):
-        mdp = from_features(
-            small.features / times, small.parameter * times, small.successors, small.rewards, 0.99, small.initial
-        )
-        return ravi_ucb_plus.linear_mixture(mdp.problem, steps, **options).parts.eta * cost  # eta is balanced: S
-
-    paper = {times: bonus_sum(times, centre="off", span="off") for times in (1, 10**3)}
-    assert bonus_sum(1) < paper[1]  # theta is short
-    assert 5 * paper[10**3] < bonus_sum(10**3) < H / 2 * paper[10**3]
-    assert bonus_sum(10**3, regularization=1 / H**2) < 1.2 * paper[10**3]
-
-
 # ---- samples weighed by their variance
 
 
@@ -342,11 +274,3 @@ def test_variance_weights_are_the_formulas_in_plain_loops():
             second, b2 = second + np.outer(g, g), b2 + g * w**2
     assert len(set(sigmas)) > 20
     assert max(sigmas) <= 3 * R**2
-
-
-def test_variance_weights_take_the_place_of_other_parts():
-    problem = riverswim_mixture(4, 0.9).problem
-    made = ravi_ucb_plus.linear_mixture(problem, T, weights="variance", inner=2)
-    assert made.settings["parts"] == ["fresh", "clip", "gamma", "balance", "variance"]
-    with pytest.raises(InputError, match="weights"):
-        ravi_ucb_plus.linear_mixture(problem, T, weights="none")

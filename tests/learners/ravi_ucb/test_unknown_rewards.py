@@ -7,16 +7,12 @@ import numpy as np
 import pytest
 
 from ravi import testing
-from ravi.core import TheoryConstants
-from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb, unknown_rewards
 from ravi.learners.regularised import md_mpi
-from ravi.live.rewards import Rewards
 from ravi.mdps import garnet, riverswim
 from ravi.optimism.rewards import optimistic_rewards, reward_bonus, reward_spread
 from ravi.random import uniform
 from ravi.runtime.api import run
-from ravi.runtime.walk import empty_path
 from ravi.theory import tabular
 from ravi.theory import unknown_rewards as theory
 from ravi.validation import InputError
@@ -98,22 +94,6 @@ def test_rewards_of_pairs_that_are_not_played_are_not_read(builder, kind):
     assert changed.batch.state.data.total.tobytes() != made.batch.state.data.total.tobytes()
 
 
-@pytest.mark.parametrize("builder", [unknown_rewards.tabular, unknown_rewards.plus])
-def test_what_it_tells_observers_it_does_not_use(builder):
-    """Its parts know r at all pairs; a run with parts that know nothing is the same, bit for bit."""
-
-    def nothing(*given):
-        raise AssertionError("the learner asked what is for observers only")
-
-    mdp = garnet(5, 2, 3, 1, 0.8)
-    learner = builder(mdp.problem, T)
-    blind = learner.parts.estimator._replace(expect=nothing, width=nothing, add=nothing)
-    made = run(learner, mdp, T, 2)
-    other = run(learner._replace(parts=learner.parts._replace(estimator=blind, bonus=nothing)), mdp, T, 2)
-    assert made.state.Q.tobytes() == other.state.Q.tobytes()
-    assert made.regret.tobytes() == other.regret.tobytes()
-
-
 @pytest.mark.parametrize("kind", ["bernoulli", "deterministic"])
 def test_to_observers_it_is_algorithm_1_with_a_bonus_that_covers_rewards_too(kind):
     """Q = Pi_H[r + bonus + gamma estimate]; where n = 0 the bonus is CB + 1/2, the estimate off by (1/2 - r)/gamma."""
@@ -133,53 +113,12 @@ def test_to_observers_it_is_algorithm_1_with_a_bonus_that_covers_rewards_too(kin
         np.testing.assert_allclose((PV - exact)[never], ((0.5 - mdp.rewards) / 0.8)[None][never], atol=1e-12)
 
 
-def test_with_all_rewards_one_nothing_is_left_to_learn_of_them():
-    """min{r_hat + b, 1} is 1 everywhere: the run is that of RAVI-UCB, bit for bit."""
-    mdp = replace(riverswim(5, 0.8), rewards=np.ones((5, 2)))
-    told, _ = epochs_of(ravi_ucb.tabular(mdp.problem, T, scale=0.01), mdp, 3)
-    untold, _ = epochs_of(unknown_rewards.tabular(mdp.problem, T, scale=0.01), mdp, 3)
-    for name in ("V", "Q", "policy"):
-        assert getattr(told.state, name).tobytes() == getattr(untold.state, name).tobytes()
-
-
-def test_a_live_agent_has_the_same_table():
-    rng = np.random.default_rng(0)
-    live, table = Rewards("unknown", 1.0, None, T), np.zeros((3, 2))
-    live.open(table)
-    path = empty_path(1, 200)
-    path.state[:], path.action[:], path.length[:] = rng.integers(0, 2, (1, 200)), rng.integers(0, 2, (1, 200)), 200
-    earned = rng.random((1, 200))
-    live.observe(path, earned, 1)
-    plays, total = np.zeros((3, 2)), np.zeros((3, 2))
-    np.add.at(plays, (path.state[0], path.action[0]), 1)
-    np.add.at(total, (path.state[0], path.action[0]), earned[0])
-    wanted = optimistic_rewards(plays, total, reward_spread(3, 2, T, 1 / T))
-    np.testing.assert_allclose(table, wanted, rtol=0, atol=1e-14)
-    assert (wanted[2] == 1).all()
-    assert (wanted[:2] < 1).any()
-
-
 def test_a_mixture_can_learn_its_rewards_too():
     def builder(problem, steps):
         base = ravi_ucb.linear_mixture(problem, steps, scale=0.02, step_scale=30)
         return unknown_rewards.unknown(base, problem, steps, reward_scale=0.3)
 
     testing.check(builder, testing.MDPS[:1])
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_it_begins_where_its_base_does(several):
-    problem, V0, pi0 = riverswim(3, 0.9).problem, np.array([1.0, 0.0, 2.0]), np.array([[0.3, 0.7]] * 3)
-    begins = {"initial_value": V0, "initial_policy": pi0}
-    base = ravi_ucb.tabular(problem, T, **begins)
-    if several:
-        given = {"fresh": False, "stated": TheoryConstants(delta=0.1)}
-        base = ravi_ucb_plus.generic(problem, base.parts.estimator, base.parts.bonus, 0.1, **given, **begins)
-    learner = unknown_rewards.unknown(base, problem, T)
-    state = learner.plan(learner.init(np.arange(2, dtype=np.uint64)))
-    np.testing.assert_allclose(state.V, [V0, V0], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(state.policy, [pi0, pi0], rtol=1e-12)
-    assert {name: learner.settings[name] for name in begins} == {name: base.settings[name] for name in begins}
 
 
 def test_learners_of_another_form_and_those_that_learn_rewards_already_are_refused():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from ravi.learners.regularised.optimistic_evaluation import ACCURACY, ELIMINATED, mean, settle
-from tests.planning.exact import random_policies
+from ravi.learners.regularised.optimistic_evaluation import ACCURACY, ELIMINATED, settle
 
 
 def problem(seed, n, X, A=3, B=4, gamma=0.9, *, mass=1.0, bonus=0.0, penalty=0.0):
@@ -75,17 +74,3 @@ def test_a_batch_does_not_change_a_seed(X):
         alone = settle(q[row], successors, P[row], gamma, policy[row], penalty[row], np.zeros((1, X)))
         assert (alone[0][0] == V[i]).all()
         assert (alone[1][0] == Q[i]).all()
-
-
-def test_one_kernel_serves_all_seeds():
-    q, successors, P, gamma, policy, penalty = problem(4, 3, 8)
-    one = settle(q, successors, P[:1], gamma, policy, penalty, np.zeros((3, 8)))
-    tiled = settle(q, successors, np.tile(P[:1], (3, 1, 1, 1)), gamma, policy, penalty, np.zeros((3, 8)))
-    assert (one[0] == tiled[0]).all()
-
-
-def test_one_sweep_is_the_mean_less_the_penalty():
-    policy = random_policies(0, type("Shape", (), {"states": 4, "actions": 3}), 2)
-    Q = np.random.default_rng(1).uniform(0, 5, (2, 4, 3))
-    penalty = np.array([[0, 1, 2, 9.0]] * 2)
-    np.testing.assert_allclose(mean(policy, Q, penalty, 5.0), np.clip((policy * Q).sum(-1) - penalty, 0, 5), atol=1e-15)

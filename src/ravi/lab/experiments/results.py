@@ -7,6 +7,7 @@ rows of one run with different bits are a conflict, and are named. Nothing is ev
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -28,14 +29,17 @@ from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.overview import KEYS, listed
 from ravi.lab.experiments.recorded import curves_of
-from ravi.lab.experiments.rows import SCHEMA
+from ravi.lab.experiments.rows import CURVES, SCHEMA
 from ravi.lab.experiments.store import Store, Trouble, opened
 from ravi.machine import cores
 from ravi.measures.curve import grid
-from ravi.validation import InputError, did_you_mean, must_be
+from ravi.runtime.result import setting_columns
+from ravi.statistics.scores import Line, lines
+from ravi.validation import InputError, did_you_mean, must_be, require_pandas
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    from pandas import DataFrame
 
     from ravi.lab.experiments.schedule.settings import Setting
     from ravi.lab.experiments.suite_file.specification import Entry, Suite
@@ -234,6 +238,17 @@ class Results:
         condition = "" if where is None else f" WHERE ({where}\n)"
         return self.sql(f"SELECT {chosen} FROM all_runs{condition} ORDER BY {', '.join(ORDER)}")
 
+    def to_pandas(self) -> DataFrame:
+        """The runs that entries report as a tidy pandas DataFrame: a row for every entry and seed, with all columns of
+        the view `results` but the curves, and one for every setting of the learners (`scale`, ...)."""
+        pandas = require_pandas("results.to_pandas()", "results.sql(query) gives an Arrow table; results.regret(...)")
+        left_out = ", ".join((*CURVES, "traceback"))
+        rows = self.sql(f"SELECT * EXCLUDE ({left_out}) FROM results ORDER BY ALL").to_pylist()
+        for row in rows:
+            settings = json.loads(row.pop("constants") or "{}")
+            row |= setting_columns(settings, tuple(row))
+        return pandas.DataFrame(rows)
+
     def sql(self, query: str) -> pa.Table:
         """The answer to a query over the views `results`, `runs` (those that entries report, each once), `all_runs` (of
         tuning too), `entries`, `tuning` and `failures` (DuckDB's SQL)."""
@@ -304,12 +319,14 @@ class Results:
 
     def _rows(self, entry: int) -> np.ndarray:
         """Which rows of `runs` an entry has that succeeded, by seed."""
-        asked, setting = self._planned[entry]
-        if setting is None:
+        line = self._lines[entry]
+        if line.setting is None:
             raise InputError(f"{self._said(entry)} is not tuned yet")
-        rows = self.by_setting.get(setting.digest, np.zeros(0, int))
-        succeeded = self.runs["failure"].is_null().to_numpy()[rows]
-        return rows[succeeded & np.isin(self.runs["seed"].to_numpy()[rows], asked.seeds)]
+        return np.concatenate([line.rows, line.unrecorded])
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        return lines(self)
 
     @cached_property
     def by_setting(self) -> dict[str, np.ndarray]:
@@ -326,16 +343,12 @@ class Results:
 
     def summary(self, width: int = ENDLESS) -> str:
         """The mean regret at T of every entry, with the number of seeds, as text of at most `width` columns."""
-        return "\n".join(columns(self._means(), "llllrrrr", width))
-
-    def _means(self) -> list[tuple[str, ...]]:
-        rows = self.sql(overview.MEANS).to_pylist()
-        return overview.means([entry for entry, _ in self._planned], rows, self.untuned)
+        return "\n".join(columns(overview.means(self), "llllrrrr", width))
 
     def _repr_html_(self) -> str:  # what a notebook shows
         title, facts = overview.facts(self)
         try:
-            head, *rows = self._means()
+            head, *rows = overview.means(self)
         except InputError:  # no suite that can be read
             return html.summary(title, facts)
         return html.summary(title, facts, html.table(head, rows, 4, most=len(rows)))

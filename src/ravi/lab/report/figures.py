@@ -25,22 +25,21 @@ from ravi import validation
 from ravi.display.printable import titled
 from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
-from ravi.measures.curve import grid
+from ravi.lab.report.summary import Panel, Row, curves, panels, summary
 from ravi.runtime import archive
 from ravi.runtime.result import Run
-from ravi.statistics.scores import lines, scores
+from ravi.statistics.scores import scores
 from ravi.validation import InputError, must_be
 
 if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "Runs", "drawn", "each_written", "entries", "index_page", "regret_figure", "written"]
+__all__ = ["COLOURS", "drawn", "each_written", "groups", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
-FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
 KINDS = {  # in the order of the page
-    "ranks": "Who wins, by how much",
+    "ranks": "Who wins, by how much (★ the smallest mean, ≈ not significantly different from it)",
     "regret-log": "How regret grows, on logarithmic axes, with the bounds of the theory",
     "gap": "How good the current policy is",
     "pareto": "What less regret costs in computing time",
@@ -52,41 +51,36 @@ KINDS = {  # in the order of the page
     "maps": "Value, bonus, visits and policy over the states",
     "theta": "What is known of theta",
 }
+MARKS, KERNEL = {"best": "★", "tie": "≈"}, "(knows the kernel)"  # behind the names of ranks
 STORY = tuple(KINDS)[:5]  # what is drawn of results unless something else is asked for
 SHOWN = (".svg", ".png")  # what a browser shows in a page, the better first
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Figures – ravi</title><style>{style}</style></head><body><main><h1>Figures</h1>
+{body}
+</main></body></html>
+"""
 STYLE = """:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 1.5rem; }
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.5rem; }
 h1, h2 { grid-column: 1 / -1; margin: 0; line-height: 1.25; } figure { margin: 0; }
 img { width: 100%; background: #fff; border-radius: 6px; } figcaption { font-size: .85rem; overflow-wrap: anywhere; }"""
 
 
-class Runs(NamedTuple):
-    """One line of a suite with what was found: the runs that succeeded."""
-
-    label: str
-    learner: str
-    times: np.ndarray  # (P,)
-    regret: np.ndarray  # (n, P)
-    seconds: np.ndarray  # (n,)
-    facts: dict[str, Any]  # of one of its runs: discount, states, actions, dimension, optimum, constants
-
-
 class Group(NamedTuple):
-    """What is compared in one figure: learners on one MDP."""
+    """What is compared in one figure: the rows of a panel and a column that have runs, and their curves, by label."""
 
-    section: str
-    mdp: str
-    steps: int
+    panel: Panel
     column: str
-    entries: list[Runs]
+    rows: dict[str, Row]
+    curves: dict[str, Curves]
 
     @property
     def title(self) -> str:
-        return _titled(self.mdp, self.column)
+        return _titled(self.panel.task, self.column)
 
     @property
     def name(self) -> str:
-        return slug(self.section, self.mdp, f"T{self.steps}", self.column)
+        return slug(self.panel.section, self.panel.mdp, f"T{self.panel.steps}", self.column)
 
 
 def each_written(
@@ -102,10 +96,14 @@ def each_written(
 
     kinds: as in `KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
     """
+    from ravi.lab.experiments.results import results
+
     known_formats(formats)
     asked = None if kinds is None else known_kinds(kinds)
     library()
-    opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
+    opened: Any = source
+    if isinstance(source, str | PathLike):
+        opened = Run.load(source) if Path(source).is_file() else results(source)
     into = Path(folder)
     try:
         into.mkdir(parents=True, exist_ok=True)
@@ -113,8 +111,7 @@ def each_written(
         raise InputError(f"cannot write into {into}: {error.strerror}") from None
     single = isinstance(opened, Run)
     wanted = asked or (tuple(KINDS) if single else STORY)
-    chosen = ((name, draw) for name, draw in drawn(opened) if kind_of(name) in wanted)
-    tasks = [(draw, into / name, formats) for name, draw in chosen]
+    tasks = [(draw, into / name, formats) for name, draw in drawn(opened) if kind_of(name) in wanted]
     workers = 1 if single else min(workers, len(tasks) // EACH)
     if workers < 2:
         for task in tasks:
@@ -134,15 +131,6 @@ def _saved(draw: Callable[[], Drawn], stem: Path, formats: Sequence[str]) -> lis
     return figure.save(stem, formats)
 
 
-def _opened(place: Any) -> Any:
-    """The results of a folder, or the run of a file."""
-    if Path(place).is_file():
-        return Run.load(place)
-    from ravi.lab.experiments.results import results
-
-    return results(place)
-
-
 def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     """The name of every figure, and how to draw it."""
     yield from _of_run(source) if isinstance(source, Run) else _of_results(source)
@@ -151,19 +139,17 @@ def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     from ravi.lab.report.scatter import pareto, ranks
 
-    for panel in entries(results):
-        yield (
-            f"ranks-{panel.name}",
-            partial(ranks, {one.label: one.regret[:, -1] for one in panel.entries}, title=panel.title),
-        )
-        curves = {one.label: Curves(one.times, one.regret) for one in panel.entries}
-        regret = partial(regret_curves, curves, bounds=theory(panel), title=panel.title)
-        yield f"regret-{panel.name}", regret
-        yield f"regret-log-{panel.name}", partial(regret, logarithmic=True)
-        gaps = {label: mean_gap(held) for label, held in curves.items()}
-        yield f"gap-{panel.name}", partial(gap_curves, gaps, title=panel.title)
-        spent = {one.label: (one.seconds, one.regret[:, -1]) for one in panel.entries}
-        yield f"pareto-{panel.name}", partial(pareto, spent, title=panel.title)
+    for group in groups(results):
+        means = {label: row.mean for label, row in group.rows.items()}
+        remarks = {label: KERNEL if row.oracle else MARKS.get(row.rank, "") for label, row in group.rows.items()}
+        yield f"ranks-{group.name}", partial(ranks, means, remarks=remarks, title=group.title)
+        regret = partial(regret_curves, group.curves, bounds=theory(group), title=group.title)
+        yield f"regret-{group.name}", regret
+        yield f"regret-log-{group.name}", partial(regret, logarithmic=True)
+        gaps = {label: mean_gap(held) for label, held in group.curves.items()}
+        yield f"gap-{group.name}", partial(gap_curves, gaps, title=group.title)
+        spent = {label: (row.seconds, row.mean) for label, row in group.rows.items()}
+        yield f"pareto-{group.name}", partial(pareto, spent, title=group.title)
     yield from _comparisons(results)
     yield from _tuning(results)
 
@@ -171,8 +157,8 @@ def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 def _comparisons(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     from ravi.lab.report.matrix import differences, improvements, profile_figure
 
-    asked = results.entries
-    for section, column in dict.fromkeys(zip(asked["section"].to_pylist(), asked["column"].to_pylist(), strict=True)):
+    asked = (results.entries[name].to_pylist() for name in ("section", "column"))
+    for section, column in dict.fromkeys(zip(*asked, strict=True)):
         try:
             found = scores(results, section=section, column=column)
         except InputError:  # nothing has been found yet
@@ -205,54 +191,48 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
         yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)
 
 
-def entries(results: Results) -> list[Group]:
-    """What was found, by section, MDP, T and column; entries without a run that has a regret are left out."""
-    held = [line for line in lines(results) if len(line.rows)]
-    runs = {line.rows.tobytes(): line for line in held}
-    names = list(runs)
-    curves = {names[place]: found for place, found in results.curves_of([runs[name].rows for name in names])}
-    panels: dict[tuple[str, str, int, str], list[Runs]] = {}
-    for line in held:
-        name, row = line.rows.tobytes(), int(line.rows[0])
-        about = {fact: results.runs[fact][row].as_py() for fact in FACTS}
-        about["constants"] = _constants(about["constants"], f"{results.folder}: {line.learner}")
-        times, seconds = grid(line.steps, results.runs["points"][row].as_py()), results.runs["seconds"].to_numpy()
-        entry = Runs(line.label, line.learner, times, curves[name], seconds[line.rows], about)
-        panels.setdefault((line.section, line.mdp, line.steps, line.column), []).append(entry)
-    return [Group(*key, some) for key, some in panels.items()]
+def groups(results: Results) -> list[Group]:
+    """What was found, by section, MDP, T and column; what has no run with a regret is left out."""
+    rows = summary(results)
+    held = {row.key: Curves(times, found) for row, times, found in curves(results, rows)}
+    split = ((panel, column, panel.of(column)) for panel in panels(rows) for column in panel.columns)
+    return [
+        Group(panel, column, {row.line.label: row for row in some}, {row.line.label: held[row.key] for row in some})
+        for panel, column, some in split
+        if some
+    ]
 
 
-def _constants(text: str | None, where: str) -> dict[str, Any]:
-    """A learner's constants, as a row holds them."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} has constants that are not JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
-
-
-def theory(panel: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def theory(group: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What the regret is below: t rho* for any learner and, where RAVI-UCB has the paper's constants, its bounds.
 
     The bound at t is that of a learner that is told T = t; of the one that was run it is a bound at T alone.
     """
     from ravi.theory import mixture, tabular
 
-    T, first = panel.steps, panel.entries[0].facts
-    if first["optimum_error"] is None or first["discount"] == 1:  # it is no MDP, or of the average reward
+    label, row = next(iter(group.rows.items()))
+    facts = row.facts
+    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or of the average reward
         return {}
-    times = np.unique(np.rint(np.geomspace(panel.entries[0].times[0], T, POINTS)))
-    found = {"t × optimum": (times, times * first["optimum"])}
-    H, A = 1 / (1 - first["discount"]), first["actions"]
-    for entry in panel.entries:
-        if entry.learner == "ravi-ucb" and panel.column != "tuned":
-            bounds = [tabular.corrected(H, first["states"], A, int(t)).total for t in times]
-            found["tabular bound"] = times, np.array(bounds)
-        elif entry.learner == "ravi-ucb/mixture" and panel.column != "tuned":
-            B, d = validation.positive(entry.facts["constants"].get("bound"), "bound"), first["dimension"]
-            bounds = [mixture.corrected(H, d, A, int(t), bound=B).total for t in times]
-            found["mixture bound"] = times, np.array(bounds)
-    return found
+    times = np.unique(np.rint(np.geomspace(group.curves[label].times[0], group.panel.steps, POINTS)))
+    found = {"t × optimum": times * facts["optimum"]}
+    H, X, A, d = 1 / (1 - facts["discount"]), facts["states"], facts["actions"], facts["dimension"]
+    for row in group.rows.values() if group.column != "tuned" else ():
+        if row.line.learner == "ravi-ucb":
+            found["tabular bound"] = np.array([tabular.corrected(H, X, A, int(t)).total for t in times])
+        elif row.line.learner == "ravi-ucb/mixture":
+            B = validation.positive(_constants(row).get("bound"), "bound")
+            found["mixture bound"] = np.array([mixture.corrected(H, d, A, int(t), bound=B).total for t in times])
+    return {name: (times, values) for name, values in found.items()}
+
+
+def _constants(row: Row) -> dict[str, Any]:
+    """A learner's constants, as its runs hold them."""
+    try:
+        found = json.loads(row.facts["constants"] or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{row.line.label} has constants that are not JSON: {error}") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _of_run(run: Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
@@ -310,23 +290,14 @@ def index_page(folder: Path, written: Iterable[Path]) -> Path:
     held: dict[str, dict[str, list[Path]]] = {kind: {} for kind in KINDS}
     for path in written:
         held[kind_of(path.stem)].setdefault(path.stem, []).append(path)
-    lines = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Figures – ravi</title><style>{STYLE}</style></head><body><main><h1>Figures</h1>",
-    ]
+    lines = []
     for kind, figures in held.items():
         lines += [f"<h2>{escape(KINDS[kind])}</h2>"] if figures else []
-        lines += [_figure(stem, paths) for stem, paths in figures.items()]
+        for stem, paths in figures.items():
+            links = ", ".join(f'<a href="{quote(path.name)}">{path.suffix[1:]}</a>' for path in paths)
+            shown = sorted((path for path in paths if path.suffix in SHOWN), key=lambda path: SHOWN.index(path.suffix))
+            image = f'<img src="{quote(shown[0].name)}" alt="{escape(stem)}" loading="lazy">' if shown else ""
+            lines.append(f"<figure>{image}<figcaption>{escape(stem)}: {links}</figcaption></figure>")
     place = folder / "index.html"
-    archive.write_text_file(place, "\n".join([*lines, "</main></body></html>", ""]))
+    archive.write_text_file(place, PAGE.format(style=STYLE, body="\n".join(lines)))
     return place
-
-
-def _figure(stem: str, paths: list[Path]) -> str:
-    links = ", ".join(f'<a href="{quote(path.name)}">{path.suffix[1:]}</a>' for path in paths)
-    shown = min(
-        (path for path in paths if path.suffix in SHOWN), key=lambda path: SHOWN.index(path.suffix), default=None
-    )
-    image = "" if shown is None else f'<img src="{quote(shown.name)}" alt="{escape(stem)}" loading="lazy">'
-    return f"<figure>{image}<figcaption>{escape(stem)}: {links}</figcaption></figure>"

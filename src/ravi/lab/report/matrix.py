@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ravi.display.style import SINGLE, Drawn, canvas, legend_below, line, looks, short
-from ravi.lab.report.numbers import brief
+from ravi.display.numbers import brief
+from ravi.display.style import LETTER, LINE, SINGLE, Drawn, canvas, label_ticks, legend_below, line, looks, wrapped
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
+    from ravi.statistics.intervals import Interval
     from ravi.statistics.scores import Scores
 
 DIVERGING = "PuOr"  # orange to purple, white in the middle: told apart by every kind of colour vision; both ends dark
 
+CELL, NAMES = 0.36, 1.7  # inches: of a cell, and of names at most
 SPAN = 1e-6, 1e2  # of thresholds, unless they are given; the axis shows the part where shares differ
 
 
@@ -26,14 +30,10 @@ def improvements(scores: Scores, *, title: str = "", **how: Any) -> Drawn:
     """
     from ravi.statistics.winning import improvement
 
-    names = list(scores.learners)
-    found = _pairs(names, lambda first, second: improvement(scores, first, second, **how))
-    values, sure = _tables(names, found, 0.5)
-    texts = np.vectorize(lambda v, s: _cell(f"{100 * v:.0f}", s, v), otypes=[object])(values, sure)
-    figure = _matrix(
-        names, values, texts, (0.0, 0.5, 1.0), "P(row beats column)", title or "probability of improvement"
-    )
-    return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
+    return _matrix(
+        scores.learners, lambda first, second: improvement(scores, first, second, **how), lambda p: f"{100 * p:.0f}",
+        (0.0, 0.5, 1.0), "P(row beats column)", title or "probability of improvement",
+    )  # fmt: skip
 
 
 def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Drawn:
@@ -43,15 +43,11 @@ def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Dra
     names = [name for name in scores.learners if mdp in scores.values[name]]
     if not names:
         raise InputError(f"there is no run on {mdp}")
-    found = _pairs(names, lambda first, second: compare(scores, first, second, mdp, **how).difference)
-    values, sure = _tables(names, found, 0.0)
-    most = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    texts = np.vectorize(lambda v, s: _cell("" if np.isnan(v) else brief(v).replace("-", "−"), s, v), otypes=[object])(
-        values, sure
-    )
-    ends = (-(most or 1.0), 0.0, most or 1.0)
-    figure = _matrix(names, values, texts, ends, f"{scores.value}: column − row", title or f"paired differences, {mdp}")
-    return Drawn(figure, {"learners": names, "values": values, "sure": sure, "intervals": found})
+    return _matrix(
+        names, lambda first, second: compare(scores, first, second, mdp, **how).difference,
+        lambda value: brief(value).replace("-", "−"), None, f"{scores.value}: column − row",
+        title or f"paired differences, {mdp}",
+    )  # fmt: skip
 
 
 def profile_figure(scores: Scores, *, thresholds: Any = None, title: str = "", **how: Any) -> Drawn:
@@ -63,12 +59,12 @@ def profile_figure(scores: Scores, *, thresholds: Any = None, title: str = "", *
 
     found = profiles(scores, thresholds=np.geomspace(*SPAN, 241) if thresholds is None else thresholds, **how)
     names = list(found.share)
-    with canvas(SINGLE, 0.66 * SINGLE) as (figure, ax):
+    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
         for name, one in looks(scores.learners).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
             line(ax, found.thresholds, found.share[name], name, one, low=found.low[name], high=found.high[name])
-        ax.set(xlabel=_normalised(found.normalised), ylabel="share of runs at most τ", ylim=(-0.02, 1.04), title=title)
+        ax.set(xlabel=_normalised(found.normalised), ylabel="share of runs at most τ", ylim=(-0.02, 1.04))
         ax.margins(x=0)
         if thresholds is None:
             shares = np.array([found.share[name] for name in names])
@@ -76,6 +72,7 @@ def profile_figure(scores: Scores, *, thresholds: Any = None, title: str = "", *
             low, high = (inside[0], inside[-1] + 1) if len(inside) else (0, len(found.thresholds) - 1)
             last = len(found.thresholds) - 1
             ax.set(xscale="log", xlim=(found.thresholds[max(low - 4, 0)], found.thresholds[min(high + 4, last)]))
+        label_ticks(ax)
         legend_below(figure, ax)
     return Drawn(figure, {"profiles": found, "learners": names})
 
@@ -86,53 +83,54 @@ def _normalised(words: str) -> str:
     return f"τ: {words.split(' ', 1)[0]} / {by}"
 
 
-def _pairs(names: Sequence[str], found: Any) -> dict[tuple[str, str], Any]:
-    """By first and second; nothing where they have nothing in common."""
-    pairs = {}
-    for first in names:
-        for second in names:
-            if first != second:
-                try:
-                    pairs[first, second] = found(first, second)
-                except InputError:
-                    continue
-    return pairs
+def _matrix(
+    names: Sequence[str],
+    compared: Callable[[str, str], Interval],
+    text: Callable[[float], str],
+    scale: tuple[float, float, float] | None,
+    label: str,
+    title: str,
+) -> Drawn:
+    """A cell for every pair that has something in common, with a star where its interval excludes the middle.
 
-
-def _tables(names: Sequence[str], found: dict[tuple[str, str], Any], middle: float) -> tuple[np.ndarray, np.ndarray]:
+    scale: the least value, the middle and the largest; None: around 0, as far as the values go.
+    """
+    found = {}
+    for pair in permutations(names, 2):
+        with suppress(InputError):
+            found[pair] = compared(*pair)
     values, sure = np.full((len(names), len(names)), np.nan), np.zeros((len(names), len(names)), bool)
+    most = max((abs(one.estimate) for one in found.values()), default=0.0) or 1.0
+    low, middle, high = scale or (-most, 0.0, most)
+    texts = {}
     for (first, second), one in found.items():
         place = names.index(first), names.index(second)
-        values[place] = one.estimate
-        sure[place] = one.low > middle or one.high < middle
-    return values, sure
+        values[place], sure[place] = one.estimate, one.low > middle or one.high < middle
+        texts[place] = text(one.estimate) + ("*" if sure[place] else "")
+    figure = _cells(names, values, texts, (low, middle, high), label, title)
+    return Drawn(figure, {"learners": [*names], "values": values, "sure": sure, "intervals": found})
 
 
-def _cell(text: str, sure: bool, value: float) -> str:
-    return "" if np.isnan(value) else f"{text}*" if sure else text
-
-
-def _matrix(names: list[str], values: np.ndarray, texts: Any, ends: Any, label: str, title: str) -> Any:
+def _cells(names: Sequence[str], values: np.ndarray, texts: Any, scale: Any, label: str, title: str) -> Any:
+    """Rows have names and numbers, columns the numbers: names of any length leave room for the cells."""
     from matplotlib.colors import TwoSlopeNorm
 
-    labels = [short(name, 24) for name in names]
-    margin = 0.066 * max(map(len, labels)) + 0.1  # inches that a row's name takes
-    cell = 0.36
-    width = max(SINGLE, cell * len(names) + margin + 0.9)
-    size = min(cell, (width - margin - 0.9) / max(len(names), 1)) if len(names) > 3 else cell
-    with canvas(width, size * len(names) + margin * 0.75 + 0.45) as (figure, ax):
-        image = ax.imshow(values, cmap=DIVERGING, norm=TwoSlopeNorm(ends[1], ends[0], ends[2]), interpolation="nearest")
-        for (row, column), value in np.ndenumerate(values):
-            if texts[row][column]:
-                strong = abs(value - ends[1]) > 0.62 * (ends[2] - ends[1])
-                ax.text(column, row, texts[row][column], ha="center", va="center", fontsize=7,
-                        color="white" if strong else "black")  # fmt: skip
-        ax.set_xticks(range(len(names)), labels, rotation=45, ha="right", rotation_mode="anchor")
-        ax.set_yticks(range(len(names)), labels)
-        ax.tick_params(length=0)
+    rows = [wrapped(f"{name}  {k}", NAMES) for k, name in enumerate(names, 1)]
+    margin = LETTER * max(len(line) for row in rows for line in row.split("\n")) + 0.9  # of names and the scale
+    width = max(SINGLE, CELL * len(names) + margin)
+    height = max(CELL, LINE * max(1 + row.count("\n") for row in rows))
+    low, middle, high = scale
+    with canvas(width, height * len(names) + 0.6, title) as (figure, ax):
+        image = ax.imshow(values, cmap=DIVERGING, norm=TwoSlopeNorm(middle, low, high), aspect="auto")
+        for (row, column), text in texts.items():
+            strong = abs(values[row, column] - middle) > 0.62 * (high - middle)
+            ax.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if strong else "black")
+        ax.set_xticks(range(len(names)), range(1, len(names) + 1))
+        ax.set_yticks(range(len(names)), rows)
+        ax.tick_params(length=0, labeltop=True, labelbottom=False)
         ax.spines[:].set_visible(False)
         bar = figure.colorbar(image, ax=ax, pad=0.02, fraction=0.06)
         bar.set_label(label)
+        label_ticks(bar.ax)
         bar.outline.set_linewidth(0.4)
-        figure.suptitle(title, fontsize=9)
     return figure

@@ -95,7 +95,7 @@ def parameter_figure(
         raise InputError(f"coordinates must be two different ones of 0, ..., {d - 1}, not {coordinates}")
     i, j = coordinates
     shadows = {one.time: one.shadow(coordinates) for one in found}
-    with canvas(SINGLE, 0.85 * SINGLE) as (figure, ax):
+    with canvas(SINGLE, 0.85 * SINGLE, title) as (figure, ax):
         for place, one in enumerate(found):
             colour, dash, marker = look(place)
             remark = "" if theta is None or one.holds(theta) else ", θ outside"
@@ -106,7 +106,7 @@ def parameter_figure(
             ax.plot(
                 theta[i], theta[j], marker="*", markersize=9, color="black", linestyle="none", label="true θ", zorder=5
             )
-        ax.set(xlabel=f"θ[{i}]", ylabel=f"θ[{j}]", title=title)
+        ax.set(xlabel=f"θ[{i}]", ylabel=f"θ[{j}]")
         legend_below(figure, ax)
     centres = {one.time: one.centre[[i, j]] for one in found}
     true = None if theta is None else np.asarray(theta, float)[[i, j]]

@@ -1,23 +1,30 @@
 """The summary of a folder of results: for every entry its runs by seed, the mean, its interval, quantiles and rank.
 
-Everything that is written of results (tables, the page, figures) is made of its rows.
+Everything that is written of results (tables, the page, figures, the live view) is made of its rows, and of the panels
+that they stand in: those of one section, MDP and T.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ravi.core import Floats, Ints
 from ravi.learners import knows_the_kernel
+from ravi.measures.curve import grid
 from ravi.statistics import Interval, best, interval
 from ravi.statistics.scores import Line, lines, scores_of
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
 
 LEVEL = 0.95
+FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "learner", "points", "constants")
+UPPER = {"q90": 0.9, "q99": 0.99, "max": 1.0}  # quantiles over seeds: means hide heavy tails
 
 
 class Row(NamedTuple):
@@ -27,10 +34,13 @@ class Row(NamedTuple):
     ----------
     line
         Its runs.
+    facts, seconds
+        Of one of its runs: see `FACTS`, where the learner has the multipliers that tuning chose; and the seconds of
+        computing of each   (n,). Both are empty without runs.
     mean
         The mean (median, interquartile mean) over seeds, with its interval; None without runs.
-    q99, largest
-        The 99th percentile and the largest over seeds; means hide heavy tails.
+    upper
+        The quantiles of `UPPER` over seeds; empty without runs.
     why
         Why there is no mean, or not that of all seeds; empty where it is.
     oracle
@@ -43,17 +53,21 @@ class Row(NamedTuple):
     place
         Its place by the mean among the rivals, from 1; equal ones share a place, as do those within their certified
         errors. 0 for what is not a rival.
+    front
+        Whether no rival of its column has less regret in less time.
     """
 
     line: Line
+    facts: dict[str, Any]
+    seconds: Floats
     mean: Interval | None
-    q99: float | None
-    largest: float | None
+    upper: dict[str, float]
     why: str
     oracle: bool
     rank: str = ""
     behind: Interval | None = None
     place: int = 0
+    front: bool = False
 
     @property
     def zero(self) -> bool:
@@ -62,8 +76,64 @@ class Row(NamedTuple):
         return len(held.seeds) > 0 and bool(abs(held.values.mean()) <= held.errors.mean())
 
     @property
+    def key(self) -> bytes:
+        """The same for rows of the same runs."""
+        return self.line.rows.tobytes()
+
+    @property
     def estimate(self) -> float:
-        return float("nan") if self.mean is None else self.mean.estimate
+        return math.nan if self.mean is None else self.mean.estimate
+
+    @property
+    def done(self) -> int:
+        """How many runs succeeded; those of a large world have no regret."""
+        return len(self.line.seeds) + len(self.line.unrecorded)
+
+    def exceeds(self, other: Row) -> bool:
+        """Whether its mean is larger, by more than both may be off."""
+        return bool(self.estimate - other.estimate > self.line.errors.mean() + other.line.errors.mean())
+
+
+class Panel(NamedTuple):
+    """The rows of one section, MDP and T; `task` is the MDP's id, with T where the section has several."""
+
+    section: str
+    mdp: str
+    steps: int
+    task: str
+    rows: list[Row]
+
+    @property
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(row.line.column for row in self.rows))
+
+    def of(self, column: str) -> list[Row]:
+        """The rows of a column that have runs, in the order of the suite."""
+        return [row for row in self.rows if row.line.column == column and row.mean is not None]
+
+    def ordered(self, column: str) -> list[Row]:
+        """The same by mean; of those that share a place, the best first."""
+        rows = self.of(column)
+        least = {row.place: min(other.estimate for other in rows if other.place == row.place) for row in rows}
+
+        def key(row: Row) -> tuple[float, bool, float]:
+            return (least[row.place] if row.place else row.estimate, row.rank != "best", row.estimate)
+
+        return sorted(rows, key=key)
+
+
+def panels(rows: Sequence[Row]) -> list[Panel]:
+    """The rows by section, MDP and T, in the order of the suite."""
+    times: dict[str, set[int]] = {}
+    held: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        line = row.line
+        times.setdefault(line.section, set()).add(line.steps)
+        held.setdefault((line.section, line.mdp, line.steps), []).append(row)
+    return [
+        Panel(section, mdp, T, mdp + (f", T = {T:,}" if len(times[section]) > 1 else ""), some)
+        for (section, mdp, T), some in held.items()
+    ]
 
 
 def summary(
@@ -77,23 +147,37 @@ def summary(
     steps: int | None = None,
 ) -> list[Row]:
     """A row for every entry, in the order of the suite; of one section, column or T where it is named."""
-    rows = [
-        _row(results, line, statistic, level)
-        for line in lines(results, value, section=section, column=column, steps=steps)
-    ]
-    groups: dict[tuple[str, str, int, str], list[int]] = {}
-    for place, row in enumerate(rows):
-        groups.setdefault((row.line.section, row.line.mdp, row.line.steps, row.line.column), []).append(place)
-    for places in groups.values():
-        for place, row in zip(places, _ranked([rows[place] for place in places], statistic, level), strict=True):
-            rows[place] = row
-    return rows
+    runs = results.runs
+    seconds = runs["seconds"].to_numpy()
+    groups: dict[tuple[str, str, int, str], list[Row]] = {}
+    order = []
+    for line in lines(results, value, section=section, column=column, steps=steps):
+        made = len(line.rows) > 0
+        row = Row(
+            line,
+            {fact: runs[fact][int(line.rows[0])].as_py() for fact in FACTS} if made else {},
+            seconds[line.rows],
+            interval(line.values, statistic, level=level) if made else None,
+            {name: float(np.quantile(line.values, share)) for name, share in UPPER.items()} if made else {},
+            _why(results, line),
+            knows_the_kernel(line.learner),
+        )
+        key = line.section, line.mdp, line.steps, line.column
+        groups.setdefault(key, []).append(row)
+        order.append(key)
+    ranked = {key: iter(_ranked(rows, statistic, level)) for key, rows in groups.items()}
+    return [next(ranked[key]) for key in order]
 
 
-def _row(results: Results, line: Line, statistic: str, level: float) -> Row:
-    found = interval(line.values, statistic, level=level) if len(line.values) else None
-    q99, largest = (None, None) if found is None else (float(np.quantile(line.values, 0.99)), float(line.values.max()))
-    return Row(line, found, q99, largest, _why(results, line), knows_the_kernel(line.learner))
+def curves(results: Results, rows: Sequence[Row]) -> Iterator[tuple[Row, Ints, Floats]]:
+    """The times (P,) and the regret (n, P) of every row that has runs, few at a time; of the same runs one row."""
+    held = list({row.key: row for row in rows if len(row.line.rows)}.values())
+    for place, found in results.curves_of([row.line.rows for row in held]):
+        row = held[place]
+        times = grid(row.line.steps, row.facts["points"])
+        if found.shape[1] != len(times):
+            raise InputError(f"{row.line.label}: a curve has {found.shape[1]} points, and not {len(times)}")
+        yield row, times, found
 
 
 def _why(results: Results, line: Line) -> str:
@@ -117,15 +201,16 @@ def _ranked(rows: Sequence[Row], statistic: str, level: float) -> list[Row]:
     ranks: dict[str, tuple[str, Interval | None]] = {}
     if len(rivals) > 1:
         mdp = rivals[0].line.mdp
-        scores = scores_of((row.line.label, mdp, row.line) for row in rivals)
-        found = best(scores, mdp, statistic=statistic, level=level)
+        found = best(
+            scores_of((row.line.label, mdp, row.line) for row in rivals), mdp, statistic=statistic, level=level
+        )
         if found.behind:  # else no seed is in common with the best
             ranks = {label: ("tie" if label in found.ties else "behind", gap) for label, gap in found.behind.items()}
             ranks[found.learner] = ("best", None)
     places: dict[str, int] = {}
     first = None
     for row in sorted(rivals, key=lambda row: (ranks.get(row.line.label, ("",))[0] != "best", row.estimate)):
-        if first is None or more(row, first):
+        if first is None or row.exceeds(first):
             first = row
             places[row.line.label] = 1 + len(places)
         else:
@@ -133,10 +218,8 @@ def _ranked(rows: Sequence[Row], statistic: str, level: float) -> list[Row]:
     ranked = []
     for row in rows:
         rank, behind = ranks.get(row.line.label, ("", None))
-        ranked.append(row._replace(rank=rank, behind=behind, place=places.get(row.line.label, 0)))
+        place = places.get(row.line.label, 0)
+        faster = (other for other in rivals if place and other.seconds.mean() < row.seconds.mean())
+        front = place > 0 and not any(map(row.exceeds, faster))
+        ranked.append(row._replace(rank=rank, behind=behind, place=place, front=front))
     return ranked
-
-
-def more(row: Row, other: Row) -> bool:
-    """Whether its mean is larger, by more than both may be off."""
-    return bool(row.estimate - other.estimate > row.line.errors.mean() + other.line.errors.mean())

@@ -5,7 +5,7 @@
     table(found, section="river").save("river.tex")  # or .md, .csv, .txt
 
 The best of every column is marked, and so is what cannot be told apart from it. A cell without a number says why.
-Means hide heavy tails, so a cell has the largest value over seeds too; as CSV it also has the 99th percentile, `q99`.
+Means hide heavy tails, so a cell has the largest value over seeds too; as CSV it also has quantiles, `q90` and `q99`.
 `ravi.lab.report.rendering` writes them, as LaTeX, Markdown, CSV and plain text.
 """
 
@@ -16,15 +16,15 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from ravi.display.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
 from ravi.display.printable import titled
-from ravi.lab.report.numbers import DECIMALS, decimals, estimate_and_interval, number, percent
 from ravi.lab.report.rendering import BEST, TIE, Block, Cell, Table
-from ravi.lab.report.summary import Row, summary
+from ravi.lab.report.summary import UPPER, Panel, Row, panels, summary
 from ravi.validation import InputError, one_of, probability
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.statistics import Interval
+    from ravi.statistics import Interval, PairedDifference
 
 WIDE = 6  # cells side by side in a panel, at most; the MDPs after them stand below
 SHARE = 2  # decimals of a probability, at most
@@ -50,50 +50,45 @@ def table(
     one_of(value, VALUES, "value")
     probability(level, "level")
     rows = summary(results, value, statistic=statistic, level=level, section=section, column=column, steps=steps)
-    sections = dict.fromkeys(row.line.section for row in rows)
-    panels = []
-    for name in sections:
-        mine = [row for row in rows if row.line.section == name]
-        panels += _panels(mine, name if len(sections) > 1 else "", DECIMALS[value])
-    T = sorted({row.line.steps for row in rows})
-    when = f" after T = {T[0]:,} steps" if len(T) == 1 else ""
+    by_section: dict[str, list[Panel]] = {}
+    for panel in panels(rows):
+        by_section.setdefault(panel.section, []).append(panel)
+    blocks = [
+        block
+        for name, mine in by_section.items()
+        for block in _blocks(mine, name if len(by_section) > 1 else "", DECIMALS[value])
+    ]
+    T = {row.line.steps for row in rows}
+    when = f" after T = {min(T):,} steps" if len(T) == 1 else ""
     caption = f"{VALUES[value]}{when}: {WORDS[statistic]} over seeds, with {percent(level)} intervals."
-    records = tuple(_record(row) | {"value": value, "statistic": statistic, "level": level} for row in rows)
-    records = tuple({name: record[name] for name in NAMES} for record in records)
-    return Table(caption, _note(rows, statistic, level), tuple(panels), records)
+    records = tuple(_record(row, value, statistic, level) for row in rows)
+    return Table(caption, _note(rows, statistic, level), tuple(blocks), records)
 
 
-NAMES = (
-    "section", "mdp", "steps", "label", "column", "value", "statistic", "estimate", "low", "high", "q99", "max",
-    "level", "seeds", "failed", "planned", "best", "tie", "why",
-)  # fmt: skip
-
-
-def _record(row: Row) -> dict[str, Any]:
+def _record(row: Row, value: str, statistic: str, level: float) -> dict[str, Any]:
     """The numbers of a cell."""
-    ends = (None, None, None) if row.mean is None else row.mean[:3]
+    line, (estimate, low, high, _) = row.line, row.mean or (None,) * 4
     return {
-        **{name: getattr(row.line, name) for name in ("section", "mdp", "steps", "label", "column", "failed")},
-        **dict(zip(("estimate", "low", "high"), ends, strict=True)), "q99": row.q99, "max": row.largest,
-        "seeds": len(row.line.seeds), "planned": row.line.asked, "best": row.rank == "best", "tie": row.rank == "tie",
+        "section": line.section, "mdp": line.mdp, "steps": line.steps, "label": line.label, "column": line.column,
+        "value": value, "statistic": statistic, "estimate": estimate, "low": low, "high": high,
+        **{name: row.upper.get(name) for name in UPPER}, "level": level, "seeds": len(line.seeds),
+        "failed": line.failed, "planned": line.asked, "best": row.rank == "best", "tie": row.rank == "tie",
         "why": row.why,
     }  # fmt: skip
 
 
-def _panels(rows: Sequence[Row], title: str, most: int) -> list[Block]:
+def _blocks(mine: Sequence[Panel], title: str, most: int) -> list[Block]:
     """Learners down, MDPs (and T) x columns across, as many as fit side by side."""
-    by = {(row.line.mdp, row.line.steps, row.line.label, row.line.column): row for row in rows}
-    places = list(dict.fromkeys((mdp, T) for mdp, T, *_ in by))
-    labels, columns = (list(dict.fromkeys(names)) for names in zip(*((key[2], key[3]) for key in by), strict=True))
-    several = len({T for _, T in places}) > 1
+    rows = [row for panel in mine for row in panel.rows]
+    labels, columns = (list(dict.fromkeys(getattr(row.line, name) for row in rows)) for name in ("label", "column"))
     fit = max(1, WIDE // len(columns))
     blocks = []
-    for first in range(0, len(places), fit):
-        here = places[first : first + fit]
-        over = [f"{titled(mdp)}, T = {T:,}" if several else titled(mdp) for mdp, T in here]
+    for first in range(0, len(mine), fit):
+        here = mine[first : first + fit]
+        by = [{(row.line.label, row.line.column): row for row in panel.rows} for panel in here]
+        over = [titled(panel.task) for panel in here]
         cells = tuple(
-            (Cell(label), *(_shown(by[(*place, label, column)], most) for place in here for column in columns))
-            for label in labels
+            (Cell(label), *(_shown(held[label, column], most) for held in by for column in columns)) for label in labels
         )
         if columns == ["given"]:
             blocks.append(Block(title, 1, (), ("learner", *over), cells))
@@ -109,7 +104,8 @@ def _shown(row: Row, most: int) -> Cell:
     estimate, low, high, _ = row.mean
     text, rest = estimate_and_interval(estimate, low, high, most)
     if rest:
-        rest = f"{rest} max {number(row.largest or 0.0, decimals(estimate, (high - low) / 2, most))}"
+        largest = number(row.upper["max"], decimals(estimate, (high - low) / 2, most))
+        rest = f"{rest} max {largest}"
     elif not math.isfinite(high):
         rest = "(one seed)" if len(row.line.seeds) == 1 else "(no interval)"
     rest = f"{rest} ({row.why})".strip() if row.why else rest
@@ -164,30 +160,24 @@ def comparison_table(
         found.known(first)
     every = list(combinations(found.learners, 2))
     pairs = every if first is None else [(first, other) for other in found.learners if other != first]
-    records: list[dict[str, Any]] = []
-    rows = []
+    rows, records = [], []
     for mdp in found.mdps:
         for one, other in pairs:
-            record: dict[str, Any] = {"mdp": mdp, "first": one, "second": other, "statistic": statistic, "pairs": 0}
-            cells = (Cell("no seed in common"), Cell("-"))
             try:
                 held = compare(found, one, other, mdp, statistic=statistic, level=level)
-            except InputError:  # nothing is paired
-                pass
-            else:
-                wins = improvement(found, one, other, mdps=[mdp], level=level)
-                text, rest = estimate_and_interval(*held.difference[:3], DECIMALS["regret"])
-                rest = "(one seed)" if held.pairs == 1 else rest
-                cells = (Cell(text, rest, "best" if held.difference.low > 0 else ""), _probability(wins))
-                record |= held.difference._asdict() | {"pairs": held.pairs} | _wins(wins)
-            rows.append((Cell(mdp), Cell(one), Cell(other), *cells, Cell(str(record["pairs"]))))
-            records.append(record)
+            except InputError:
+                held = None
+            wins = improvement(found, one, other, mdps=[mdp], level=level) if held else None
+            record: dict[str, Any] = {"mdp": mdp, "first": one, "second": other, "statistic": statistic}
+            record |= {"pairs": held.pairs if held else 0} | (held.difference._asdict() if held else {})
+            records.append(record | _wins(wins))
+            rows.append((Cell(mdp), Cell(one), Cell(other), *_compared(held, wins), Cell(str(record["pairs"]))))
     for one, other in pairs if len(found.mdps) > 1 else ():
         common = [row["mdp"] for row in records if (row["first"], row["second"]) == (one, other) and row["pairs"]]
         if common:
             wins = improvement(found, one, other, mdps=common, level=level)
             name = f"{len(common)} of {len(found.mdps)} MDPs"
-            rows.append((Cell(name), Cell(one), Cell(other), Cell("-"), _probability(wins), Cell("-")))
+            rows.append((Cell(name), Cell(one), Cell(other), Cell("-"), _compared(None, wins)[1], Cell("-")))
             records.append({"mdp": name, "first": one, "second": other} | _wins(wins))
     note = (
         "Difference: the regret of the second minus that of the first, paired by seed (all learners see the same "
@@ -199,9 +189,19 @@ def comparison_table(
     return Table("Differences in regret, paired by seed.", note, (Block("", 3, (), head, tuple(rows)),), tuple(records))
 
 
-def _probability(wins: Interval) -> Cell:
-    return Cell(*estimate_and_interval(*wins[:3], SHARE))
+def _compared(held: PairedDifference | None, wins: Interval | None) -> tuple[Cell, Cell]:
+    """The cells of a difference, and of the probability that the first wins."""
+    difference, chance = Cell("no seed in common"), Cell("-")
+    if held is not None:
+        text, rest = estimate_and_interval(*held.difference[:3], DECIMALS["regret"])
+        rest = "(one seed)" if held.pairs == 1 else rest
+        difference = Cell(text, rest, "best" if held.difference.low > 0 else "")
+    if wins is not None:
+        chance = Cell(*estimate_and_interval(*wins[:3], SHARE))
+    return difference, chance
 
 
-def _wins(wins: Interval) -> dict[str, float]:
+def _wins(wins: Interval | None) -> dict[str, float]:
+    if wins is None:
+        return {}
     return {"improvement": wins.estimate, "improvement_low": wins.low, "improvement_high": wins.high}

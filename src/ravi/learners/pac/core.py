@@ -124,24 +124,23 @@ def optimistic(
         n, pairs = len(s.policy), X * A
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
         told_of, seeds = (r.reshape(pairs), rows, index, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
-        return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X, rows.shape[1])
+        return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X)
 
     made = settings | {"tolerance": gamma * H * theta} | recorded(told)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
     return compiled_learner(name, init, form, made, side_information=SideInformation(told))
 
 
-def _room(teams: int, X: int, B: int) -> tuple[Array, Array]:
+def _room(teams: int, X: int) -> tuple[Array, Array]:
     """What `_parted` parts, of every team. Two arrays: a step of a stream pays for each that it passes."""
-    return np.zeros((teams, 3 * X + 1 + X * B), np.int32), np.empty((teams, 4 * X + X * B))
+    return np.zeros((teams, 2 * X), np.int32), np.empty((teams, 2 * X))
 
 
 @compiled
 def _parted(whole, real, X):  # type: ignore[no-untyped-def]
-    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); these pairs as `_lay_out`
-    writes them; the queue of `_spread`, and whether a state is in it (X,)."""
-    laid = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[2 * X : 3 * X + 1], whole[3 * X + 1 :], real[4 * X :]
-    return whole[:X], real[:X], real[X : 2 * X], laid, (whole[:X], whole[X : 2 * X])
+    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); the queue of `_spread`,
+    and whether a state is in it (X,)."""
+    return whole[:X], real[:X], real[X:], (whole[:X], whole[X:])
 
 
 @compiled
@@ -181,7 +180,7 @@ def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta): 
     X, A, B = successors.shape
     visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
     Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    room = _parted(np.empty(3 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
+    room = _parted(np.empty(2 * X, np.int32), np.empty(2 * X), X)
     every = np.arange(X * A).astype(np.int32)
     _converge(
         rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
@@ -205,7 +204,7 @@ def _settle(  # type: ignore[no-untyped-def]
     if V.shape[0] >= MANY and radius == 0.0 and not told:
         plain = rewards, successors, gamma, H, beta, least, visits, moves, known
         if _intact(plain, Q, t):
-            more, far = _spread(plain, theta, Q, V, best, policy, x, index[Q.shape[0] :], room[4])
+            more, far = _spread(plain, theta, Q, V, best, policy, x, index[Q.shape[0] :], room[3])
             differing += more
     return differing + _converge(
         rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
@@ -263,19 +262,14 @@ def _converge(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
     X, A = policy.shape
-    chosen, change, old, laid, _ = room
-    plain, differing = radius == 0.0 and not told, 0
+    chosen, change, old, _ = room
+    differing = 0
     while far > theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
         moved = np.inf
-        if plain:
-            _lay_out(rewards, successors, H, beta, least, visits, moves, chosen, laid)
         while moved > theta / 2:  # sweeps of the greedy policy
-            if plain:
-                _sweep(gamma, H, known, laid, change)
-            else:
-                backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
+            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
             moved = _advance(known, change, old, gamma, H)
         backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
         far = 0.0
@@ -283,36 +277,6 @@ def _converge(  # type: ignore[no-untyped-def]
             differing += _refresh(Q, V, best, policy, y)
             far = max(far, abs(V[y] - known[y]))
     return differing
-
-
-@compiled
-def _lay_out(rewards, successors, H, beta, least, visits, moves, pairs, laid):  # type: ignore[no-untyped-def]
-    """What `_sweep` needs of these pairs: the plays of each, what it earns with its bonus, and, from first[q] to
-    first[q + 1], the states that it led to, and how often. A pair that is not known earns H and leads nowhere."""
-    plays, earns, first, to, met = laid
-    entries = first[0] = 0
-    for q in range(pairs.shape[0]):
-        p = np.uint32(pairs[q])
-        if visits[p] < least:
-            plays[q], earns[q] = 1.0, H
-        else:
-            plays[q], earns[q] = visits[p], rewards[p] + beta / sqrt(visits[p])
-            for j in range(moves.shape[1]):
-                if moves[p, j] > 0:
-                    to[entries], met[entries] = successors[p, j], moves[p, j]
-                    entries += 1
-        first[q + 1] = entries
-
-
-@compiled
-def _sweep(gamma, H, V, laid, out):  # type: ignore[no-untyped-def]
-    """`backups` of the pairs that are laid out, with the same bits."""
-    plays, earns, first, to, met = laid
-    for q in range(plays.shape[0]):
-        total = 0.0
-        for e in range(np.uint32(first[q]), np.uint32(first[q + 1])):
-            total += met[e] * V[np.uint32(to[e])]
-        out[q] = min(H, earns[q] + gamma * (total / plays[q]))
 
 
 @compiled

@@ -27,6 +27,12 @@ its state by more than `tail`. The last backup has tail = goal / 4 and ends at a
 u) <= goal holds for the whole of P. Between backups the change c of u is swept on with the greedy policy, c <- gamma P
 c, by the first entries of its rows, with all but (1 - gamma) / 2 of their mass. What is left out adds at most gamma / 2
 of the span: sweeps that bring a change to 0.2 of it leave at most 0.7 to the next backup.
+
+In the average reward the plan of step t has the discount gamma_t = 1 - 1 / (t + 1). Its policy has, from every start, a
+gain within (1 - gamma_t) span(h) + goal of the best under P, h a bias of that: with T u - u in [l, l + goal], gains are
+at least l + (1 - gamma_t) min u, and g* - (1 - gamma_t) span(h) <= (1 - gamma_t) min V <= (1 - gamma_t) min u + l +
+goal for the fixed point V >= (g* + h - max h) / (1 - gamma_t). Sweeps mix a change with the one before, against
+periods.
 """
 
 import math
@@ -94,6 +100,8 @@ SHRINK = 0.2  # of the span, by sweeps between backups
 COARSE = 0.01  # of the span before: `tail`, until that is goal / 4
 BRIEF = 0.5  # of 1 - gamma: the mass that sweeps leave out
 OWN = 1 << 32  # blocks of a pair
+MIXING = 0.9  # of a change with the one before, in the average reward
+DIGITS = 2.0**53  # of a mass: more sticks are below what a number holds
 MOST_STICKS = 10_000  # of a row
 TOLERANCE = 1e-4  # of the value of a policy, under the kernel that it is optimal for
 
@@ -126,7 +134,10 @@ def usual_prior(problem: Problem, told: bool) -> float:
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
-    """span(T u - u) at which a policy is within `tolerance` of optimal, where rounding lets it be reached."""
+    """span(T u - u) at which a policy is within `tolerance` of optimal, where rounding lets it be reached; in the
+    average reward, sqrt(t) times that at step t."""
+    if problem.criterion == "average":
+        return tolerance
     return max(tolerance / (problem.discount * problem.horizon), 2.0**-44 * problem.horizon)
 
 
@@ -146,7 +157,8 @@ def sticks_of(problem: Problem, theta: float, goal: float) -> int:
     """So many sticks of a row tell it to the goal, but for a chance of about 1e-14: their number is Poisson's."""
     if theta == 0.0:
         return 0
-    mean = theta * max(math.log(4 * problem.discount * problem.horizon / goal), 0.0)
+    values = problem.discount * problem.horizon if problem.criterion == "discounted" else DIGITS
+    mean = theta * max(math.log(4 * values / goal), 0.0)
     needed = mean + 10 * math.sqrt(mean) + 10
     if needed > MOST_STICKS:
         raise validation.InputError(
@@ -172,7 +184,10 @@ def draw_and_plan(i, of, rewards, moves, key, t, u, policy):  # type: ignore[no-
             size[p], left[p], part[p] = atoms(
                 of.prior, of.theta, of.successors[x, a], row, key[i], t, (p + 1) * OWN, p * E, to, mass
             )
-    _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, key[i], t, u[i])
+    gamma, goal, mixing = of.gamma, of.goal, 1.0
+    if gamma == 1.0:
+        gamma, goal, mixing = t / (t + 1.0), max(goal / math.sqrt(t), 2.0**-44 * (t + 1.0)), MIXING
+    _optimal(rewards[i if rewards.shape[0] > 1 else 0], of, gamma, goal, mixing, key[i], t, u[i])
     for x in each(X):
         for a in range(A):
             policy[i, x, a] = 1.0 if x * A + a == greedy[x] else 0.0
@@ -234,14 +249,14 @@ def _four_sticks(theta, X, key, t, part, left, at, stop, to, mass):  # type: ign
 
 
 @compiled
-def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
+def _optimal(rewards, of, gamma, goal, mixing, key, t, u):  # type: ignore[no-untyped-def]
     """Modified policy iteration from u >= 0, in place, until span(T u - u) <= goal; rows are drawn on where the choice
-    of an action, or its value, depends on it. A team's."""
+    of an action, or its value, depends on it. `mixing`: the share of a sweep in a change. A team's."""
     X, A = rewards.shape
     k = team()
     to, mass, size, left, part, most = of.to[k], of.mass[k], of.size[k], of.left[k], of.part[k], of.most[k]
     brief, greedy, change, next, before = of.brief[k], of.greedy[k], of.change[k], of.next[k], of.before[k]
-    gamma, theta, goal, E = of.gamma, of.theta, of.goal, to.shape[0] // (X * A)
+    theta, E = of.theta, to.shape[0] // (X * A)
     top = 0.0
     for x in each(X):
         top = max(top, u[x])
@@ -276,6 +291,10 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
         for x in each(X):
             brief[x] = _first(greedy[x] * E, size[greedy[x]], mass, 1.0 - BRIEF * (1.0 - gamma))
         tail, enough = max(COARSE * span, goal / 4), max(SHRINK * span, goal / 4)
+        if mixing < 1.0:
+            low, high = mixing * low, mixing * high
+            for x in each(X):
+                change[x] *= mixing
         sync()  # all have read u
         while True:
             for x in each(X):
@@ -287,6 +306,8 @@ def _optimal(rewards, of, key, t, u):  # type: ignore[no-untyped-def]
             low, high = np.inf, -np.inf
             for x in each(X):
                 next[x] = gamma * _mean(greedy[x] * E, greedy[x] * E + brief[x], to, mass, change)
+                if mixing < 1.0:
+                    next[x] = mixing * next[x] + (1.0 - mixing) * change[x]
                 low, high = min(low, next[x]), max(high, next[x])
             low, high = team_min(low), team_max(high)
             sync()  # all have read the change

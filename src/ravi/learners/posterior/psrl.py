@@ -14,29 +14,34 @@ The prior of every row is Dirichlet(alpha_0, ..., alpha_0), over all X states or
 the pair. In epoch k, which starts at t_k:
 
     P_k(. | x, a) ~ Dirichlet(alpha_0 + N'(x, a, .))
-    pi_k          = the optimal policy of (P_k, r, gamma)                 ties: the first action
+    pi_k          = the optimal policy of (P_k, r, gamma), in the average reward with 1 - 1 / (t_k + 1) for gamma
+                    (ties: the first action)
 
     schedule=reset-or-doubling   play pi_k until the next reset, or until the visits of a pair in the epoch reach
-                                 max(1, n_{t_k}), as RAVI-KL does
+                                 max(1, n_{t_k}), as RAVI-KL does; without resets, that alone
     schedule=reset               play pi_k until the next reset (a reset begins an episode of Osband et al.)
     schedule=doubling            play pi_k while t <= t_k + (t_k - t_{k-1}) and n_t <= 2 n_{t_k} for all pairs (t_0 = 0)
 
-Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1. There is no confidence to scale. The schedule was chosen
-by the regret on the suite `lead` (docs/explanation/lead.md).
+Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1. There is no confidence to scale. With a discount the
+schedule was chosen by the regret on the suite `lead` (docs/explanation/lead.md).
 Guarantee: Bayesian regret O~(H X sqrt(A T)), under the prior; with support=on O~(H sqrt(B X A T)), under that one, B
 the states of the largest support. The proof compares P and P_k, which have one law given the data, through the sets of
 UCRL2; a prior on the support lets these have the radii of rows with B outcomes (`ravi.learners.ucrl.ucrl`). An epoch
-that ends at a doubling adds at most 2 H, and there are at most X A log2(2 T / X A) of them.
+that ends at a doubling adds at most 2 H, and there are at most X A log2(2 T / X A) of them. In the average reward,
+with schedule=doubling: O~(H X sqrt(A T)), H a bound on the spans of the biases of all kernels of the prior.
 Composition: counts from 0 x posterior draw x modified policy iteration x at resets and doublings, or either.
 Cost: O(1) per step. Per plan a gamma variate for every successor met of a pair, or in its support, and some twenty
 uniform numbers for all other states, of which a plan draws those that its policy depends on
 (`ravi.learners.posterior.draws`); as much per sweep. T / H plans, X A log2(2 T / X A) more with doublings, or
 O(sqrt(X A T ln T)) of them (doubling).
-Deviations: rewards are known. TSDE maximises the average reward: here that of the reset chain of P_k, whose optimal
-policy is the discounted one. V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
-P_k in every state, which costs at most (1 - gamma) times the tolerance a step. Where gamma is close to 1, a `tolerance`
-below 2^-44 gamma H^2, which rounding could keep from being reached, is raised to that; the one in force is among the
-settings. The end of a row is not drawn where it could not change a choice or a value by more than the tolerance allows.
+Deviations: rewards are known. TSDE maximises the average reward. With a discount, here that is the one of the reset
+chain of P_k, whose optimal policy is the discounted one; in the average reward pi_k is found with a discount so close
+to 1 that its gain under P_k is within span(h_k) / (t_k + 1) + `tolerance` / sqrt(t_k) of the best
+(`ravi.learners.posterior.draws`), where the paper allows 1 / (k + 1). With a discount, V is swept until
+span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for P_k in every state, which costs at most
+(1 - gamma) times the tolerance a step. Where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2, which rounding
+could keep from being reached, is raised to that; the one in force is among the settings. The end of a row is not drawn
+where it could not change a choice or a value by more than the tolerance allows.
 """
 
 from __future__ import annotations
@@ -68,12 +73,17 @@ class State(NamedTuple):
 
 
 def psrl(
-    problem: Problem, steps: int, *, prior: float | None = None, schedule: str = "reset-or-doubling",
+    problem: Problem, steps: int, *, prior: float | None = None, schedule: str | None = None,
     tolerance: float = TOLERANCE, support: str = "off",
 ) -> Learner:  # fmt: skip
-    """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on."""
+    """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on. The `schedule` is
+    reset-or-doubling with a discount and doubling (TSDE) in the average reward, unless given."""
     validation.steps(steps)
+    if schedule is None:
+        schedule = "doubling" if problem.criterion == "average" else "reset-or-doubling"
     validation.one_of(schedule, SCHEDULES, "schedule")
+    if schedule == "reset" and problem.criterion == "average":
+        raise validation.InputError("schedule is reset, and in the average reward nothing resets: take doubling")
     told = is_told(support)
     problem = known(problem, told)
     X, A = problem.states, problem.actions
@@ -100,7 +110,8 @@ def psrl(
         seed_plan, seed_learn, own, reset=schedule != "doubling", time=next_time,
         left=None if schedule == "reset" else lambda own: own.left,
     )  # fmt: skip
-    kept = {"prior": alpha, "schedule": schedule, "tolerance": problem.discount * problem.horizon * goal}
+    tolerance = goal if problem.criterion == "average" else problem.discount * problem.horizon * goal
+    kept = {"prior": alpha, "schedule": schedule, "tolerance": tolerance}
     return compiled_learner(
         "psrl", init, form, kept | recorded(told), side_information=SideInformation(told, reads_anew=True)
     )

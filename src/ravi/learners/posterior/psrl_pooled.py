@@ -73,8 +73,8 @@ are drawn by, so that a pair whose first plays were bad luck comes again.
 Constants: none. `tolerance` is that of pi_k under P_k, in parts of the span of V; that of V_0 is 100 times as much.
 `end` is a state known to be an end: every action stays there and earns the least that one of them was seen to earn.
 `largest` is the largest reward that a pair may pay that was never played.
-Guarantee: no rate. In every state that is met without end all actions are played without end, and as counts grow c and
-u come to matter no more.
+Guarantee: no bound on its regret is known. In every state that is met without end all actions are played without end,
+and as counts grow c and u come to matter no more.
 Composition: a prior of all pairs x posterior draws, and pooled missing mass x modified policy iteration x rivals x at
 resets and doublings.
 Cost: O(B) per step; per plan a gamma variate per successor met of a pair that has several, and two per pair in a world

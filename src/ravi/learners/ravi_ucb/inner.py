@@ -22,7 +22,7 @@ from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
-from ravi.random import PICK, REWARD, uniform
+from ravi.random import PICK, earned, uniform
 
 
 class Form(NamedTuple):
@@ -101,12 +101,12 @@ class Rewards(NamedTuple):
     total: Array  # (n, X A)
     table: Array  # what is earned, (X A,)
     spread: float
-    random: bool
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
     key: Array  # (n,)
 
 
 NO_KEY = np.zeros(1, np.uint64)
-KNOWN = Rewards(np.zeros((1, 0), np.int64), np.zeros((1, 0)), np.zeros(0), 0.0, False, NO_KEY)
+KNOWN = Rewards(np.zeros((1, 0), np.int64), np.zeros((1, 0)), np.zeros(0), 0.0, 0, NO_KEY)
 
 
 class Work(NamedTuple):
@@ -154,8 +154,8 @@ class Counted:
     inner: int
     pick: str
     work: Callable[[Any], Work]  # State -> what is planned on
-    # Of rewards that are not known, and are 0 in `problem`: the table (X A,), the spread of their bonus, whether coins
-    paid: tuple[Array, float, bool] | None = None
+    # Of rewards that are not known, and are 0 in `problem`: the table (X A,), the spread of their bonus, their law
+    paid: tuple[Array, float, int] | None = None
 
     @property
     def form(self) -> Form:
@@ -181,19 +181,19 @@ class Counted:
     def __call__(self, state: Any, teams: int) -> OnCounts:
         """The arrays of all seeds, with states and actions in one axis of pairs."""
         (X, A, B), n = self.problem.successors.shape, len(state.policy)
-        (D, V, Q, log_policy, policy, *played, key, time), flat, earned, learned = (
+        (D, V, Q, log_policy, policy, *played, key, time), flat, paid, learned = (
             self.work(state),
             (n, X * A),
             KNOWN,
             0,
         )
         if self.paid is not None:
-            earned, learned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key), X * A
+            paid, learned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key), X * A
             D = D.inner
         return OnCounts(
             self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(*flat, B),
             (V, Q, Q.reshape(flat), log_policy, policy, *played), self.inner, self.pick == "uniform",
-            NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, earned,
+            NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, paid,
             Room((n,), np.int64), Room((teams, learned)), self.form.scratch(self.problem, teams),
         )  # fmt: skip
 
@@ -210,11 +210,8 @@ def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyp
     p = x * own.iterates[1].shape[2] + a
     n, m = own.visits[i, p], own.moves[i, p, slot]
     own.visits[i, p], own.moves[i, p, slot], own.time[i] = n + 1, m + 1, t + 1
-    plays, total, table, _, random, key = own.earned
+    plays, total, table, _, law, key = own.earned
     if table.shape[0] > 0:
-        reward = table[p]
-        if random:
-            reward = 1.0 if uniform(key[i], t, REWARD) < reward else 0.0
         plays[i, p] += 1
-        total[i, p] += reward
+        total[i, p] += earned(law, key[i], t, table[p])
     return False

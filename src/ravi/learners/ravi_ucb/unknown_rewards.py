@@ -34,7 +34,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, restrict
-from ravi.estimators.rewarded import KINDS, Rewarded, rewarded
+from ravi.estimators.rewarded import Rewarded, law_of, rewarded
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -46,7 +46,7 @@ from ravi.runtime.settings import alike, of_rows
 
 @takes("scale", "step_scale", "eta", "beta", "delta")
 def tabular(
-    problem: Problem, T: int, rewards: str = "bernoulli", reward_scale: float = 1.0, o: Options = ALL
+    problem: Problem, T: int, rewards: str | None = None, reward_scale: float = 1.0, o: Options = ALL
 ) -> Learner:
     """RAVI-UCB (Algorithm 2) with unknown rewards.
 
@@ -61,7 +61,7 @@ def tabular(
 
 
 @takes(*ravi_ucb_plus.tabular.names, without=("pick",))
-def plus(problem: Problem, T: int, rewards: str = "bernoulli", reward_scale: float = 1.0, o: Options = ALL) -> Learner:
+def plus(problem: Problem, T: int, rewards: str | None = None, reward_scale: float = 1.0, o: Options = ALL) -> Learner:
     """RAVI-UCB+ on counts with unknown rewards.
 
     Setting: discounted with resets, tabular; rewards unknown.
@@ -75,13 +75,13 @@ def plus(problem: Problem, T: int, rewards: str = "bernoulli", reward_scale: flo
 
 
 def unknown(
-    base: Learner, problem: Problem, steps: int, *, rewards: str = "bernoulli", reward_scale: float = 1.0
+    base: Learner, problem: Problem, steps: int, *, rewards: str | None = None, reward_scale: float = 1.0
 ) -> Learner:
     """A learner of `ravi_ucb` or `ravi_ucb_plus`, on counts or on a regression, that is not told its rewards."""
     if base.parts is None or base.parts.stated.delta is None or base.side_information.rewards is not None:
         raise validation.InputError(f"{base.name} has no form for unknown rewards: ravi-ucb and ravi-ucb+ have")
     T, X, A = validation.steps(steps), problem.states, problem.actions
-    kind = validation.one_of(rewards, KINDS, "rewards")
+    kind = law_of(problem, rewards)
     reward_scale = validation.nonnegative(reward_scale, "reward_scale")
     spread = reward_scale * reward_spread(X, A, T, base.parts.stated.delta)
 
@@ -122,7 +122,7 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     counted = counted_by(base)
     if counted is None:
         return learner
-    paid = problem.rewards.reshape(-1), spread, kind == "bernoulli"
+    paid = problem.rewards.reshape(-1), spread, validation.LAWS[kind]
     silent = without_rewards(counted.problem)  # with the successors that the learner knows
     return over_all_seeds(learner, replace(counted, problem=silent, work=ravi_ucb_plus.work, paid=paid).seedwise)
 

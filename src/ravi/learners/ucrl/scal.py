@@ -100,16 +100,17 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
     Composition: counts from 0 with one step to x_bar x bonus c beta x span-constrained value iteration x doubling.
     Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
-    Deviations: rewards are known, so the reward bonus is 0. The aware mode plans with gamma P_bar + (1 - gamma) 1
-    nu_0^T and the same b, though gamma b would do. u starts where the last phase ended (`ravi.learners.ucrl.core`).
-    Plans stop and phases end as in `ravi.learners.ucrl.ucrl`.
+    Deviations: rewards are known, so the reward bonus is 0. With a discount, the aware mode plans with gamma P_bar +
+    (1 - gamma) 1 nu_0^T and the same b, though gamma b would do. u starts where the last phase ended
+    (`ravi.learners.ucrl.core`). Plans stop and phases end as in `ravi.learners.ucrl.ucrl`.
 
     SCAL+ with its published bonus; `scale` multiplies it; `span` is c.
     """
     c, scale = bound(problem, o.span), o.scale
     if not math.isfinite(c):
         raise validation.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
-    validation.derived(lambda: 4 * scale * c * problem.horizon, "the bonus", scale=scale, span=c)
+    values = problem.horizon if problem.criterion == "discounted" else 1.0
+    validation.derived(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
 
     constants = (scale * c, o.delta, problem.states * problem.actions)
     plausible = Plausible(bonus, constants, smoothed, promised_stored if o.told else promised, idle)

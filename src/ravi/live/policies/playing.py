@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi import ids, validation
-from ravi.live.encoders import encoder_from, encoder_of
-from ravi.live.environment import Environment, seed_of
+from ravi.live.encoders import Encoder, encoder_from, encoder_of
+from ravi.live.environment import Environment, seed_of, world_of
 from ravi.mdps import environments
 from ravi.random import CYCLE, block
 from ravi.validation import InputError
@@ -105,7 +105,7 @@ def stream_of(
     else:
         if ours:
             options = {} if env is None else learned_options(learned, env, allow_code)
-            env = made(*learned_in(learned, allow_code)) if env is None else made(env, options)
+            env = world_of(*learned_in(learned, allow_code)) if env is None else world_of(env, options)
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
@@ -116,10 +116,8 @@ def stream_of(
             stream = Environment(env, discover=True, **facts)
             stream.restore(stream.plain() | {"observations": numbering})  # what was met has the numbers that it had
         else:
-            grid = grid_of(numbering)
-            if grid is None and learned and type(env.observation_space).__name__ == "Box":
-                raise unlike(learned, env.observation_space)
-            stream = Environment(env, grid=grid, **facts)
+            _check_spaces(policy, env)
+            stream = Environment(env, grid=grid_of(numbering), **facts)
     _numbered(policy, stream)
     return stream, ours
 
@@ -132,17 +130,6 @@ def showing(world: Any, render: str | None, name: str = "render") -> Any:
     world.close()
     words = " and ".join(offered) or f"neither {' nor '.join(SHOWN)}"
     raise InputError(f"{name} is {render!r}; {environments.name_of(world)} offers {words}")
-
-
-def made(name: str, options: Mapping[str, Any] | None = None, render: str | None = None) -> Any:
-    """The environment of an id, without its time limit: a truncation says nothing about a discounted problem."""
-    known = environments.imported().registry
-    given = {"max_episode_steps": -1, **(options or {})}
-    try:
-        return environments.opened(name, given if render is None else given | {"render_mode": render})
-    except InputError as error:
-        near = "" if name in known or "Did you mean" in str(error) else validation.did_you_mean(name, known)
-        raise InputError(f"{error}{near}") from None
 
 
 def learned_in(
@@ -194,22 +181,37 @@ def grid_of(plain: Mapping[str, Any]) -> Any:
 
 def _numbered(policy: Policy, stream: Environment) -> None:
     """States and actions have the numbers that they had when the policy was learned."""
-    learned = policy.environment
-    for fact, space in (("observations", stream.observation_space), ("actions", stream.action_space)):
-        was = learned.get(fact)
-        if was is not None and was != space.plain():
-            raise InputError(f"{stream.name} has the {fact} {space.plain()}, but the policy was learned with {was}")
-    if stream.discovered and stream.termination != learned.get("termination"):
-        raise InputError(
-            f"the states were discovered with termination {learned.get('termination')!r}; play it with that"
-        )
+    _check_space(policy, stream.name, "observations", stream.observation_space)
+    _check_space(policy, stream.name, "actions", stream.action_space)
+    termination = policy.environment.get("termination")
+    if stream.discovered and stream.termination != termination:
+        raise InputError(f"the states were discovered with termination {termination!r}; play it with that")
     fits(policy, stream.states, stream.actions, stream.name)
 
 
-def unlike(learned: Mapping[str, Any], space: Any) -> InputError:
-    """The error where observations are of a space that the policy has no numbering for."""
-    where = learned.get("name", "another environment")
-    return InputError(f"the policy was learned in {where}; it has no action for {space}")
+def _check_spaces(policy: Policy, world: Any) -> None:
+    """An error, before anything is played, if the spaces of an environment are not those of the policy."""
+    for fact, space in (("observations", world.observation_space), ("actions", world.action_space)):
+        was = policy.environment.get(fact) or {}
+        if was and was.get("kind") != "labels":
+            try:
+                found = encoder_of(space, grid_of(was))
+            except InputError:
+                where = policy.environment.get("name", "another environment")
+                raise InputError(
+                    f"the policy was learned in {where}, and {environments.name_of(world)} has other {fact}: {space}, "
+                    f"not {encoder_from(was)!r}"
+                ) from None
+            _check_space(policy, environments.name_of(world), fact, found)
+
+
+def _check_space(policy: Policy, name: str, fact: str, space: Encoder) -> None:
+    was = policy.environment.get(fact)
+    if was is not None and was != space.plain():
+        where = policy.environment.get("name", "another environment")
+        raise InputError(
+            f"the policy was learned in {where}, and {name} has other {fact}: {space!r}, not {encoder_from(was)!r}"
+        )
 
 
 def labels_of(policy: Policy) -> list[Any] | None:
@@ -286,7 +288,7 @@ def episodes(
         raise InputError("videos are written by MoviePy: pip install moviepy")
     mode = render if video is None else "rgb_array"
     world = _opened(policy, env, mode, video is not None, options or {}, allow_code)
-    _same_spaces(policy, world)
+    _check_spaces(policy, world)
     text = getattr(world, "render_mode", None) == "ansi"
     world = _recorded(world, video)
     try:
@@ -330,34 +332,15 @@ def _opened(
             raise InputError(
                 f"{env!r} was made with render_mode={mode!r}: make it with render_mode={render!r}, or give its id"
             )
-        return environments.opened(env, options)
+        return world_of(env, options)
     learned = policy.environment
-    name, made = learned_in(learned, allow_code, options) if env is None else (
+    name, given = learned_in(learned, allow_code, options) if env is None else (
         env, learned_options(learned, env, allow_code) | dict(options)
     )  # fmt: skip
-    made |= {} if render is None else {"render_mode": render}
-    if video or render is None:
-        return environments.opened(name, made)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is not offered is told here
-        return showing(environments.opened(name, made), render)
-
-
-def _same_spaces(policy: Policy, world: Any) -> None:
-    """An error, before anything is played, if the spaces of the environment are not those of the policy."""
-    learned = policy.environment
-    for fact, space in (("observations", world.observation_space), ("actions", world.action_space)):
-        was = learned.get(fact) or {}
-        if not was or was.get("kind") == "labels":
-            continue
-        grid, now = grid_of(was), None
-        try:
-            now = encoder_of(space, grid).plain()
-        except InputError:
-            if fact == "observations":
-                raise unlike(learned, space) from None
-        if now != was:
-            raise InputError(f"{world} has the {fact} {space}, but the policy was learned with {was}")
+        if render is not None and not video:
+            warnings.simplefilter("ignore")  # what is not offered is told here
+        return showing(world_of(name, given, render, limited=True), None if video else render)
 
 
 def _recorded(world: Any, video: str | os.PathLike[str] | None) -> Any:

@@ -8,21 +8,21 @@ data are one copy, rounded to what a screen shows, and harmless in HTML.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.core import Array
 from ravi.lab.report.curves import spread
-from ravi.lab.report.summary import LEVEL, Row
-from ravi.measures.curve import grid
+from ravi.lab.report.summary import LEVEL, Row, curves
 from ravi.statistics import Rate, band, growth
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.lab.report.page.content import Chapter, Finding, Panel, Standing
+    from ravi.lab.report.page.content import Chapter, Sheet
+    from ravi.statistics import Profiles
 
 RESAMPLES = 400  # for a band; what is written has more
 LISTED = 10  # times in the tables that stand for curves
@@ -57,38 +57,29 @@ class Shape(NamedTuple):
 
 
 def shapes(found: Results, rows: Sequence[Row]) -> dict[bytes, Shape]:
-    """The shape of every line that has runs, by the bytes of its rows; lines of the same runs have the same."""
-    held = {row.line.rows.tobytes(): row for row in rows if len(row.line.rows)}
-    most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, len(held))))
-    names, points = list(held), found.runs["points"]
-    by_rows = {}
-    for number, curves in found.curves_of([held[name].line.rows for name in names]):
-        row = held[names[number]]
-        times = grid(row.line.steps, points[int(row.line.rows[0])].as_py())
-        by_rows[names[number]] = _shape(row, times, curves, most)
-    return by_rows
+    """The shape of every row that has runs, by its key."""
+    many = len({row.key for row in rows if len(row.line.rows)})
+    most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, many)))
+    return {row.key: _shape(row, times, values, most) for row, times, values in curves(found, rows)}
 
 
-def _shape(row: Row, times: Array, curves: Array, most: int) -> Shape:
+def _shape(row: Row, times: Array, values: Array, most: int) -> Shape:
     assert row.mean is not None  # it has runs
-    P = len(times)
-    if curves.shape[1] != P:
-        raise InputError(f"{row.line.label}: a curve has {curves.shape[1]} points, and not {P}")
-    drawn, listed = spread(P, most), spread(P, LISTED)
+    drawn, listed = spread(len(times), most), spread(len(times), LISTED)
     places = np.union1d(drawn, listed)
-    found = band(curves[:, places], "mean", level=LEVEL, resamples=RESAMPLES)
+    found = band(values[:, places], "mean", level=LEVEL, resamples=RESAMPLES)
     for edge, end in zip(found, row.mean, strict=False):
         edge[-1] = end  # at T as it is written
     drawn, listed = (np.searchsorted(places, each) for each in (drawn, listed))
-    return Shape(times[places], found, drawn, listed, _growth(row, times, curves))
+    return Shape(times[places], found, drawn, listed, _growth(row, times, values))
 
 
-def _growth(row: Row, times: Array, curves: Array) -> Rate | None:
+def _growth(row: Row, times: Array, values: Array) -> Rate | None:
     """None where there is no regret to speak of, or too few times."""
     if len(times) < 8 or row.line.values.mean() <= row.line.errors.mean():
         return None
     try:
-        return growth(times, curves, level=LEVEL)
+        return growth(times, values, level=LEVEL)
     except InputError:  # the regret is not positive all along
         return None
 
@@ -96,14 +87,13 @@ def _growth(row: Row, times: Array, curves: Array) -> Rate | None:
 def chart_data(sections: Sequence[Chapter]) -> dict[str, Any]:
     """Everything that is drawn: panels and sections by anchor, profiles by column too; labels, once."""
     labels = {label: place for place, label in enumerate(_labels(sections))}
+    sheets = [sheet for section in sections for sheet in section.sheets]
     return {
         "labels": list(labels),
         "styles": styles(sections),
-        "panels": {
-            panel.anchor: _panel(panel, labels) for section in sections for panel in section.panels if panel.entries
-        },
+        "panels": {sheet.anchor: _panel(sheet, labels) for sheet in sheets if sheet.shapes},
         "profiles": {
-            f"{section.anchor}-{standing.column}": _profiles(standing, labels)
+            f"{section.anchor}-{standing.column}": _profiles(standing.profiles, standing.rivals, labels)
             for section in sections
             for standing in section.standings
             if standing.profiles is not None
@@ -113,7 +103,8 @@ def chart_data(sections: Sequence[Chapter]) -> dict[str, Any]:
 
 
 def _labels(sections: Sequence[Chapter]) -> dict[str, None]:
-    return dict.fromkeys(row.line.label for section in sections for panel in section.panels for row in panel.rows)
+    sheets = (sheet for section in sections for sheet in section.sheets)
+    return dict.fromkeys(row.line.label for sheet in sheets for row in sheet.panel.rows)
 
 
 def styles(sections: Sequence[Chapter]) -> list[tuple[int, int]]:
@@ -128,14 +119,15 @@ def styles(sections: Sequence[Chapter]) -> list[tuple[int, int]]:
     return list(chosen.values())
 
 
-def ticked(entries: Iterable[Finding]) -> set[str]:
+def ticked(rows: Sequence[Row]) -> set[str]:
     """The learners that are shown at first: all where they are few, else RAVI-UCB, uniform, and the smallest means."""
-    held = list(entries)
-    least: dict[str, float] = {}
-    for one in held:
-        least[one.label] = min(one.row.estimate, least.get(one.label, np.inf))
-    first = [one.label for one in held if one.marked]
-    return set(list(dict.fromkeys([*first, *sorted(least, key=lambda label: least[label])]))[:SHOWN])
+
+    def always(row: Row) -> bool:
+        id = row.line.learner.partition(",")[0]
+        return id == "uniform" or (not row.oracle and id in ("ravi-ucb", "ravi-ucb/mixture"))
+
+    order = [*filter(always, rows), *sorted(rows, key=lambda row: row.estimate)]
+    return set(list(dict.fromkeys(row.line.label for row in order))[:SHOWN])
 
 
 def embedded(data: Any) -> str:
@@ -144,33 +136,35 @@ def embedded(data: Any) -> str:
     return text.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 
-def _panel(panel: Panel, labels: dict[str, int]) -> dict[str, Any]:
-    shown = ticked(panel.entries.values())
-    first = next(iter(panel.entries.values())).shape  # a section has one grid
-    return {
-        "times": first.times[first.drawn].tolist(),
-        "lines": [_line(one, labels, one.label in shown) for one in panel.entries.values()],
-    }
+def _panel(sheet: Sheet, labels: dict[str, int]) -> dict[str, Any]:
+    shown, rows = ticked(sheet.rows), sheet.rows
+    first = next(iter(sheet.shapes.values()))  # a section has one grid
+    held = ((row, sheet.shapes[row.line.label, row.line.column]) for row in rows)
+    lines = [_line(row, shape, labels, row.line.label in shown) for row, shape in held]
+    return {"times": first.times[first.drawn].tolist(), "lines": lines}
 
 
-def _line(one: Finding, labels: dict[str, int], shown: bool) -> dict[str, Any]:
-    mean, low, high = (edge[one.shape.drawn] for edge in one.shape.band)
-    row, line = one.row, one.row.line
+def _line(row: Row, shape: Shape, labels: dict[str, int], shown: bool) -> dict[str, Any]:
+    line = row.line
+    mean, low, high = (edge[shape.drawn] for edge in shape.band)
     data = {
         "label": labels[line.label], "column": line.column, "seeds": len(line.seeds), "shown": shown,
-        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(np.array([one.seconds]))[0],
-        "front": one.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
+        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(row.seconds.mean()),
+        "front": row.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
     }  # fmt: skip
-    if np.isfinite(low).all() and np.isfinite(high).all():
-        data |= {"low": rounded(low), "high": rounded(high)}
-    return data
+    return data | _ends(low, high)
+
+
+def _ends(low: Any, high: Any) -> dict[str, Any]:
+    """The ends of a band, where it has any."""
+    return {"low": rounded(low), "high": rounded(high)} if np.isfinite([low, high]).all() else {}
 
 
 def _overall(section: Chapter, labels: dict[str, int]) -> dict[str, Any]:
     """All MDPs of a section as one panel, whose lines have one point; empty where there is nothing over all."""
     lines = [
-        {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded(np.array([mean]))}
-        | ({"low": rounded(np.array([low])), "high": rounded(np.array([high]))} if np.isfinite(low) else {})
+        {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded([mean])}
+        | _ends([low], [high])
         for standing in section.standings
         for place, (label, (mean, low, high, _)) in enumerate(standing.overall.items())
     ]
@@ -184,20 +178,15 @@ def _some(values: Array) -> Array:
     return values if n <= SEEDS else np.sort(values)[np.linspace(0, n - 1, SEEDS).round().astype(int)]
 
 
-def _profiles(standing: Standing, labels: dict[str, int]) -> dict[str, Any]:
-    held = standing.profiles
-    assert held is not None
-    lines = [
-        {
-            "label": labels[name], "share": rounded(held.share[name]), "low": rounded(held.low[name]),
-            "high": rounded(held.high[name]),
-        }
-        for name in standing.rivals
-    ]  # fmt: skip
-    return {"thresholds": rounded(np.asarray(held.thresholds)), "by": held.normalised, "lines": lines}
+def _profiles(held: Profiles, rivals: Sequence[str], labels: dict[str, int]) -> dict[str, Any]:
+    shown = {"share": held.share, "low": held.low, "high": held.high}
+    lines = [{"label": labels[name]} | {what: rounded(by[name]) for what, by in shown.items()} for name in rivals]
+    return {"thresholds": rounded(held.thresholds), "by": held.normalised, "lines": lines}
 
 
-def rounded(values: Array) -> list[float]:
+def rounded(values: Any) -> Any:
     """To some significant digits; whole numbers without a point, which is shorter."""
-    rounded = (float(f"{value:.{DIGITS}g}") for value in values.tolist())
-    return [int(value) if value.is_integer() else value for value in rounded]
+    if np.ndim(values):
+        return [rounded(value) for value in np.asarray(values).tolist()]
+    value = float(f"{values:.{DIGITS}g}")
+    return int(value) if value.is_integer() else value

@@ -1,6 +1,6 @@
 """What stands on the page: everything that the template shows, as plain values, in the order of the page.
 
-A section of the suite has panels (an MDP and a T), and a panel has entries; the numbers are those of the summary.
+The numbers are those of the summary: a section of the suite has panels (an MDP and a T), and a panel has rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ravi.core import Array
 from ravi.lab.experiments.schedule.tuning import at_edge, lacking
 from ravi.lab.report.page import words
 from ravi.lab.report.page.charts import Shape, shapes, ticked
-from ravi.lab.report.summary import LEVEL, Row, more, summary
+from ravi.lab.report.summary import LEVEL, Panel, Row, panels, summary
 from ravi.statistics import Interval, Profiles, Scores, compare, improvements, normalised, profiles, rates, stratified
 from ravi.statistics.scores import scores_of
 from ravi.validation import InputError
@@ -32,55 +32,18 @@ FAILURES = 100  # kinds that are listed
 WIDE = 30  # from the least mean to the largest
 WIDTH, HEIGHT = 132, 56  # of a small figure of tuning
 FACTS = ("discount", "states", "actions", "dimension", "optimum")  # of an MDP, as its runs tell them
-Key = tuple[str, str]  # label, column
+Pair = tuple[str, str]  # two labels
 
 
-class Finding(NamedTuple):
-    """A row of the summary that has runs, with what else the page shows of it.
-
-    Attributes
-    ----------
-    row, shape
-        Its numbers at T, and its curves.
-    configured
-        The learner with the multipliers that tuning chose.
-    seconds
-        Of computing, the mean of a run.
-    front
-        Whether no rival of its column has less regret in less time.
-    """
-
-    row: Row
-    shape: Shape
-    configured: str
-    seconds: float
-    front: bool
-
-    @property
-    def label(self) -> str:
-        return self.row.line.label
-
-    @property
-    def multipliers(self) -> str:
-        """The multipliers that tuning chose."""
-        return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", self.configured))
-
-    @property
-    def marked(self) -> bool:
-        """Whether it is shown at first however many learners there are: RAVI-UCB and the uniform policy."""
-        id = self.row.line.learner.partition(",")[0]
-        return id == "uniform" or (not self.row.oracle and id in ("ravi-ucb", "ravi-ucb/mixture"))
-
-
-class Panel(NamedTuple):
-    """All learners of a section on one MDP for one T.
+class Sheet(NamedTuple):
+    """A panel of the summary with what else the page shows of it.
 
     Attributes
     ----------
-    anchor, task
-        Its place on the page; the MDP's id, and T where the section has several.
-    rows, entries
-        All rows, and those with runs by label and column.
+    anchor, panel
+        Its place on the page, and its rows.
+    shapes
+        The curves of those that have runs, by label and column.
     facts
         Of the MDP: see FACTS; empty where nothing has run.
     earned
@@ -88,35 +51,21 @@ class Panel(NamedTuple):
     """
 
     anchor: str
-    task: str
-    mdp: str
-    steps: int
-    rows: list[Row]
-    entries: dict[Key, Finding]
+    panel: Panel
+    shapes: dict[Pair, Shape]
     facts: dict[str, float]
     earned: list[str]
 
-    def of(self, column: str) -> list[Finding]:
-        """The entries of a column in the order of the suite."""
-        return [one for (_, where), one in self.entries.items() if where == column]
-
-    def ordered(self, column: str) -> list[Finding]:
-        """The same by mean regret; of those that share a place, the best first."""
-        least: dict[int, float] = {}
-        for one in self.of(column):
-            least[one.row.place] = min(one.row.estimate, least.get(one.row.place, math.inf))
-
-        def key(one: Finding) -> tuple[float, bool, float]:
-            mean = one.row.estimate
-            return (least[one.row.place] if one.row.place else mean, one.row.rank != "best", mean)
-
-        return sorted(self.of(column), key=key)
+    @property
+    def rows(self) -> list[Row]:
+        """Those that have runs, by column."""
+        return [row for column in self.panel.columns for row in self.panel.of(column)]
 
 
 class Cost(NamedTuple):
     """What the theory's constants cost a learner on an MDP: differences by seed, where seeds are in common."""
 
-    panel: Panel
+    task: str
     theory: Row
     tuned: Row
     ratio: float  # of mean regrets, theory over tuned
@@ -129,6 +78,8 @@ class Standing(NamedTuple):
 
     Attributes
     ----------
+    table
+        Every learner with its row on each MDP, None where it has no run there; empty without any run.
     rivals, tasks
         The learners with runs on every MDP that has any, and these MDPs.
     matrix
@@ -138,9 +89,10 @@ class Standing(NamedTuple):
     """
 
     column: str
+    table: list[tuple[str, list[Row | None]]]
     rivals: tuple[str, ...]
     tasks: tuple[str, ...]
-    matrix: dict[Key, Interval]
+    matrix: dict[Pair, Interval]
     profiles: Profiles | None
     overall: dict[str, Interval]
 
@@ -152,7 +104,7 @@ class Chapter(NamedTuple):
     name: str
     remark: str
     columns: tuple[str, ...]
-    panels: list[Panel]
+    sheets: list[Sheet]
     standings: list[Standing]
     costs: list[Cost]
 
@@ -188,7 +140,7 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
         "complete": words.completeness(counts.planned, counts.done, counts.failed, untuned),
         "findings": {section.anchor: _findings(section) for section in held},
         "places": _places(held), "columns": max((section.columns for section in held), key=len, default=()),
-        "sections": held, "rows_of": rows_of, "wide": wide, "ticked": ticked,
+        "sections": held, "wide": wide, "ticked": ticked, "multipliers": multipliers,
         "measured": rates(found) if counts.done else [],
         "claims": claims, "verdicts": [_verdicts(one) for one in claims or ()],
         "tuning": _tuning(found), "failures": failures[:FAILURES], "more_failures": failures[FAILURES:],
@@ -200,54 +152,47 @@ def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, An
 def sections(found: Results, rows: Sequence[Row]) -> list[Chapter]:
     """The sections of the suite in order, each with its rows; curves are read once."""
     shape = shapes(found, rows)
-    seconds, rewards = (found.runs[name].to_numpy() for name in ("seconds", "reward"))
     tuned = {(record.get("mdp"), record.get("learner"), record.get("steps")) for record in found.tuning.values()}
-    by: dict[tuple[str, str, int], list[Row]] = {}
-    for row in rows:
-        by.setdefault((row.line.section, row.line.mdp, row.line.steps), []).append(row)
+    every = panels(rows)
     chapters = []
     for i, section in enumerate(found.suite.sections, 1):
-        panels: list[Panel] = []
-        for mdp in section.mdps:
-            for T in section.steps:
-                here = by[section.name, mdp, T]
-                task = mdp if len(section.steps) == 1 else f"{mdp}, T = {T:,}"
-                ran = [row.line for row in here if len(row.line.rows)]
-                facts = {name: float(found.runs[name][int(ran[0].rows[0])].as_py() or 0) for name in FACTS if ran}
-                times = {line.rows.tobytes(): float(seconds[line.rows].mean()) for line in ran}
-                entries = {}
-                for column in section.columns:
-                    mine = [row for row in here if row.line.column == column and row.mean is not None]
-                    for row in mine:
-                        name = row.line.rows.tobytes()
-                        faster = [r for r in mine if not r.oracle and times[r.line.rows.tobytes()] < times[name]]
-                        entries[row.line.label, column] = Finding(
-                            row, shape[name], found.runs["learner"][int(row.line.rows[0])].as_py(), times[name],
-                            front=not row.oracle and not any(more(row, other) for other in faster),
-                        )  # fmt: skip
-                earned = [
-                    f"{row.line.label}: no regret; mean reward {rewards[row.line.unrecorded].mean():,.6g} "
-                    f"of {len(row.line.unrecorded)} runs. "
-                    for row in here if row.mean is None and len(row.line.unrecorded)
-                ]  # fmt: skip
-                anchor = f"section-{i}-mdp-{len(panels) + 1}"
-                panels.append(Panel(anchor, task, mdp, T, here, entries, facts, earned))
-        standings = [_standing(panels, column) for column in section.columns]
-        costs = _costs(panels, tuned) if {"theory", "tuned"} <= set(section.columns) else []
+        mine = [panel for panel in every if panel.section == section.name]
+        sheets = [_sheet(found, f"section-{i}-mdp-{k}", panel, shape) for k, panel in enumerate(mine, 1)]
+        standings = [_standing(mine, column) for column in section.columns]
+        costs = _costs(mine, tuned) if {"theory", "tuned"} <= set(section.columns) else []
         chapters.append(
-            Chapter(f"section-{i}", section.name, section.remark, section.columns, panels, standings, costs)
+            Chapter(f"section-{i}", section.name, section.remark, section.columns, sheets, standings, costs)
         )
     return chapters
 
 
-def _standing(panels: Sequence[Panel], column: str) -> Standing:
-    held = {panel.task: [one.row.line for one in panel.of(column) if not one.row.oracle] for panel in panels}
+def _sheet(found: Results, anchor: str, panel: Panel, shape: dict[bytes, Shape]) -> Sheet:
+    shown = {}
+    facts: dict[str, float] = {}
+    earned = []
+    for row in panel.rows:
+        line = row.line
+        if len(line.rows):
+            shown[line.label, line.column] = shape[row.key]
+            facts = facts or {name: float(row.facts[name] or 0) for name in FACTS}
+        elif len(line.unrecorded):
+            reward = found.runs["reward"].to_numpy()[line.unrecorded].mean()
+            words = f"no regret; mean reward {reward:,.6g} of {len(line.unrecorded)} runs. "
+            earned.append(f"{line.label}: {words}")
+    return Sheet(anchor, panel, shown, facts, earned)
+
+
+def _standing(mine: Sequence[Panel], column: str) -> Standing:
+    ran = [panel for panel in mine if panel.of(column)]
+    labels = dict.fromkeys(row.line.label for panel in ran for row in panel.rows if row.line.column == column)
+    by = {(row.line.label, panel.task): row for panel in ran for row in panel.of(column)}
+    table = [(label, [by.get((label, panel.task)) for panel in mine]) for label in labels]
+    held = {panel.task: [row.line for row in panel.of(column) if not row.oracle] for panel in ran}
     held = {task: some for task, some in held.items() if some}
-    ran = [{line.label for line in some} for some in held.values()]
-    everywhere = [label for label in dict.fromkeys(line.label for some in held.values() for line in some)
-                  if all(label in some for some in ran)]  # fmt: skip
+    every = dict.fromkeys(line.label for some in held.values() for line in some)
+    everywhere = [label for label in every if all(any(line.label == label for line in some) for some in held.values())]
     if len(everywhere) < 2:
-        return Standing(column, tuple(everywhere), tuple(held), {}, None, {})
+        return Standing(column, table, tuple(everywhere), tuple(held), {}, None, {})
     scores = scores_of(
         (line.label, task, line) for task, some in held.items() for line in some if line.label in everywhere
     )
@@ -261,7 +206,7 @@ def _standing(panels: Sequence[Panel], column: str) -> Standing:
         runs = normalised(scores)[0].values
         means = {name: stratified(list(some.values()), "mean", level=LEVEL) for name, some in runs.items()}
         overall = dict(sorted(means.items(), key=lambda item: item[1].estimate))
-    return Standing(column, tuple(everywhere), tuple(held), matrix, profile, overall)
+    return Standing(column, table, tuple(everywhere), tuple(held), matrix, profile, overall)
 
 
 def _profiles(scores: Scores) -> Profiles | None:
@@ -280,18 +225,19 @@ def _thresholds(scores: Scores) -> Array:
     return np.unique([*np.geomspace(least, most, THRESHOLDS)[:-1], most]) if least < most else np.array([most])
 
 
-def _costs(panels: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
+def _costs(mine: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
     """Every learner that has a multiplier, on every MDP where both columns have runs; tuned: MDP, learner and T."""
     costs = []
-    for panel in panels:
-        theory, better = ({one.label: one for one in panel.of(column)} for column in ("theory", "tuned"))
-        uniform = next((one.row for one in theory.values() if one.row.line.learner.split(",")[0] == "uniform"), None)
-        for label, one in theory.items():
-            if label in better and (panel.mdp, one.configured, panel.steps) in tuned:
-                row, other = one.row, better[label].row
+    for panel in mine:
+        better = {row.line.label: row for row in panel.of("tuned")}
+        theory = panel.of("theory")
+        uniform = next((row for row in theory if row.line.learner.split(",")[0] == "uniform"), None)
+        for row in theory:
+            other = better.get(row.line.label)
+            if other is not None and (panel.mdp, row.facts["learner"], panel.steps) in tuned:
                 ratio = math.nan if other.zero or other.estimate <= 0 else row.estimate / other.estimate
                 gaps = _difference(other, row), None if uniform is None else _difference(row, uniform)
-                costs.append(Cost(panel, row, other, ratio, *gaps))
+                costs.append(Cost(panel.task, row, other, ratio, *gaps))
     return costs
 
 
@@ -305,10 +251,9 @@ def _difference(first: Row, second: Row) -> Interval | None:
 
 
 def _findings(section: Chapter) -> list[Markup]:
-    sentences = [sentence for column in section.columns for sentence in words.standing(section, column)]
-    return sentences + [
-        tie for panel in section.panels for column in section.columns for tie in words.ties(panel, column)
-    ]
+    mine = [sheet.panel for sheet in section.sheets]
+    sentences = [sentence for column in section.columns for sentence in words.standing(mine, column)]
+    return sentences + [tie for panel in mine for column in section.columns for tie in words.ties(panel, column)]
 
 
 def _places(held: Sequence[Chapter]) -> list[tuple[str, str]]:
@@ -317,27 +262,22 @@ def _places(held: Sequence[Chapter]) -> list[tuple[str, str]]:
     for section in held:
         head = f"{section.name}: " if len(held) > 1 else ""
         if any(standing.overall for standing in section.standings):
-            places.append((section.anchor, f"{head}all {len(section.panels)} MDPs"))
-        ranked = (panel for panel in section.panels if any(one.row.place for one in panel.entries.values()))
-        places += [(panel.anchor, f"{head}{panel.task}") for panel in ranked]
+            places.append((section.anchor, f"{head}all {len(section.sheets)} MDPs"))
+        ranked = (sheet for sheet in section.sheets if any(row.place for row in sheet.rows))
+        places += [(sheet.anchor, f"{head}{sheet.panel.task}") for sheet in ranked]
     return places
 
 
-def rows_of(panel: Panel) -> tuple[list[int], list[tuple[Finding, list[tuple[float, float, float]]]]]:
-    """Some times of the curves, and every entry's mean and interval there: what stands for the figure."""
-    held = list(panel.entries.values())
-    rows = [
-        (one, list(zip(*(edge[one.shape.listed].tolist() for edge in one.shape.band), strict=True))) for one in held
-    ]
-    first = held[0].shape  # a section has one grid
-    return first.times[first.listed].astype(int).tolist(), rows
-
-
-def wide(panel: Panel, column: str) -> bool:
+def wide(sheet: Sheet, column: str) -> bool:
     """Whether the means that are drawn at first need a log axis to be seen side by side."""
-    shown = ticked(panel.entries.values())
-    means = [one.row.estimate for one in panel.of(column) if one.label in shown and one.row.estimate > 0]
+    shown = ticked(sheet.rows)
+    means = [row.estimate for row in sheet.panel.of(column) if row.line.label in shown and row.estimate > 0]
     return bool(means) and max(means) > WIDE * min(means)
+
+
+def multipliers(row: Row) -> str:
+    """The multipliers that tuning chose."""
+    return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", row.facts["learner"]))
 
 
 def _verdicts(one: dict[str, Any]) -> dict[str, int]:
@@ -378,18 +318,11 @@ def _tuning(found: Results) -> list[Tried]:
 def _dots(tried: list[dict[str, Any]], chosen: int | None) -> list[tuple[float, float, bool]]:
     """Regret against the first multiplier that was tried, both on log axes, in the box of a small figure."""
     name = "scale" if any(one.get("scale") for one in tried) else "step_scale"
-    held = [
-        (math.log(one[name]), math.log(one["regret"]), place == chosen)
-        for place, one in enumerate(tried)
-        if one.get(name) and (one.get("regret") or 0) > 0
-    ]
-
-    def at(value: float, values: list[float], size: float) -> float:
-        low, high = min(values), max(values)
-        return round(size * (value - low) / (high - low), 1) if high > low else size / 2
-
-    xs, ys = [x for x, _, _ in held], [y for _, y, _ in held]
-    width, height = WIDTH - 12, HEIGHT - 12
-    return [
-        (6 + at(x, xs, width), 6 + height - at(y, ys, height), mark) for x, y, mark in sorted(held, key=lambda d: d[2])
-    ]
+    held = [place for place, one in enumerate(tried) if one.get(name) and (one.get("regret") or 0) > 0]
+    if not held:
+        return []
+    points = np.log([[tried[place][name], 1 / tried[place]["regret"]] for place in held])  # upwards is less far down
+    low, size = points.min(axis=0), np.ptp(points, axis=0)
+    share = np.where(size > 0, (points - low) / np.where(size > 0, size, 1), 0.5)
+    at = (6 + share * (WIDTH - 12, HEIGHT - 12)).round(1).tolist()
+    return sorted(((x, y, place == chosen) for (x, y), place in zip(at, held, strict=True)), key=lambda dot: dot[2])

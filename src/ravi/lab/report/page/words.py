@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from ravi.display import numbers
+from ravi.display.numbers import DECIMALS, NONE, estimate_and_interval
 from ravi.display.printable import counted
-from ravi.lab.report import numbers
-from ravi.lab.report.numbers import DECIMALS, NONE, estimate_and_interval
 
 if TYPE_CHECKING:
-    from ravi.lab.report.page.content import Chapter, Finding, Panel
-    from ravi.lab.report.summary import Row
+    from ravi.lab.report.page.charts import Shape
+    from ravi.lab.report.page.content import Chapter
+    from ravi.lab.report.summary import Panel, Row
     from ravi.statistics import Interval, Rate
 
 FEW = 10  # fewer seeds than this are called few
@@ -59,7 +60,7 @@ def seeds(numbers: Sequence[int]) -> str:
 
 def headline(sections: Sequence[Chapter], numbers: Sequence[int]) -> list[str]:
     """Three sentences: who has the smallest regret, how surely if there is only one section, and over which seeds."""
-    found = [standing(section, section.columns[-1]) for section in sections]
+    found = [standing([sheet.panel for sheet in section.sheets], section.columns[-1]) for section in sections]
     if len(sections) > 1:  # whose MDPs may be the same
         within = Markup("In {}, {}{}")
         found = [
@@ -71,28 +72,28 @@ def headline(sections: Sequence[Chapter], numbers: Sequence[int]) -> list[str]:
     return [*[*first, *rest][:2], seeds(numbers)]
 
 
-def standing(section: Chapter, column: str) -> list[Markup]:
+def standing(panels: Sequence[Panel], column: str) -> list[Markup]:
     """Who has the smallest mean regret on how many MDPs of a section, and how surely."""
-    contested = [(panel, ranked) for panel in section.panels if len(ranked := _rivals(panel, column)) > 1]
+    contested = [(panel, ranked) for panel in panels if len(ranked := _rivals(panel, column)) > 1]
     if not contested:
         return []
     m, constants = len(contested), CONSTANTS[column]
     if m == 1:
         ((panel, ranked),) = contested
         sentence = Markup("On {}, {} has the smallest mean regret of the {} learners with {}: {}.").format(
-            _name(panel.task), _name(ranked[0].label), len(ranked), constants, regret(ranked[0].row)
+            _name(panel.task), _name(ranked[0].line.label), len(ranked), constants, regret(ranked[0])
         )
     else:
-        wins = Counter(ranked[0].label for _, ranked in contested).most_common()
-        thing = "pairs of an MDP and a T" if len({panel.steps for panel in section.panels}) > 1 else "MDPs"
+        wins = Counter(ranked[0].line.label for _, ranked in contested).most_common()
+        thing = "pairs of an MDP and a T" if len({panel.steps for panel in panels}) > 1 else "MDPs"
         sentence = Markup("With {}, {} has the smallest mean regret on {} of {} {}").format(
             constants, _name(wins[0][0]), wins[0][1], m, thing
         )
         others = [Markup("{} on {}").format(_name(label), n) for label, n in wins[1:]]
         sentence += (Markup("; ") + _joined(others) if others else "") + "."
-    if all(len(one.row.line.seeds) < 2 for _, ranked in contested for one in ranked):
+    if all(len(row.line.seeds) < 2 for _, ranked in contested for row in ranked):
         return [sentence, Markup("With one seed each, no difference between learners is supported.")]
-    clear = sum(all(one.row.rank == "behind" for one in ranked[1:]) for _, ranked in contested)
+    clear = sum(all(row.rank == "behind" for row in ranked[1:]) for _, ranked in contested)
     if m == 1:
         return [sentence + f" {CLEARLY.capitalize()}"] if clear else [sentence]
     return [sentence, Markup(f"On {clear} of these {m} {CLEARLY}")]
@@ -101,18 +102,19 @@ def standing(section: Chapter, column: str) -> list[Markup]:
 def ties(panel: Panel, column: str) -> list[Markup]:
     """The learners that are not distinguishable from the best on one MDP."""
     ranked = _rivals(panel, column)
-    tied = [one for one in ranked if one.row.rank == "tie"]
-    if not tied or len(ranked[0].row.line.seeds) < 2:
+    tied = [row for row in ranked if row.rank == "tie"]
+    if not tied or len(ranked[0].line.seeds) < 2:
         return []
-    named = [_name(one.label) for one in tied[:NAMED]]
+    named = [_name(row.line.label) for row in tied[:NAMED]]
     named += [Markup(f"{len(tied) - NAMED} more")] if len(tied) > NAMED else []
     sentence = "On {} with {}, {} is not significantly better than {}: the interval of the difference includes 0."
-    return [Markup(sentence).format(_name(panel.task), CONSTANTS[column], _name(ranked[0].label), _joined(named))]
+    best = _name(ranked[0].line.label)
+    return [Markup(sentence).format(_name(panel.task), CONSTANTS[column], best, _joined(named))]
 
 
-def _rivals(panel: Panel, column: str) -> list[Finding]:
+def _rivals(panel: Panel, column: str) -> list[Row]:
     """The rivals of a column by mean regret, the best first."""
-    return [one for one in panel.ordered(column) if one.row.place]
+    return [row for row in panel.ordered(column) if row.place]
 
 
 def _name(text: str) -> Markup:
@@ -151,10 +153,10 @@ def rate(found: Rate | None) -> Markup:
     return estimate(None if found is None else found[:3], 3)
 
 
-def curve(row: Row, values: Iterable[tuple[float, float, float]]) -> Markup:
-    """Means at some times with their intervals, as the cells of a line of a table."""
-    texts = ("0" if row.zero else estimate(each) for each in values)
-    return Markup("".join(f'<td class="right">{each}</td>' for each in texts))
+def curve(row: Row, shape: Shape) -> Markup:
+    """Means at the times that are listed with their intervals, as the cells of a line of a table."""
+    listed = zip(*(edge[shape.listed].tolist() for edge in shape.band), strict=True)
+    return Markup("".join(f'<td class="right">{"0" if row.zero else estimate(each)}</td>' for each in listed))
 
 
 def chance(found: Interval) -> Markup:
@@ -168,11 +170,9 @@ def chance(found: Interval) -> Markup:
 
 
 def tail(row: Row) -> Markup:
-    """The 99th percentile and the largest over seeds, with the decimals of the mean."""
+    """The upper quantiles over seeds, with the decimals of the mean."""
     if row.zero or row.mean is None:
         return Markup("0")
     places = numbers.decimals(row.mean.estimate, (row.mean.high - row.mean.low) / 2, DECIMALS["regret"])
-    high, most = (
-        numbers.number(value or 0.0, places).replace("-", "\N{MINUS SIGN}") for value in (row.q99, row.largest)
-    )
-    return Markup(f'<span class="value">{high}</span> <span class="range">max {most}</span>')
+    q90, q99, most = (numbers.number(value, places).replace("-", "\N{MINUS SIGN}") for value in row.upper.values())
+    return Markup(f'<span class="value">{q90}</span> <span class="range">{q99}, max {most}</span>')
