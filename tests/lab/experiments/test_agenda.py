@@ -151,7 +151,7 @@ def test_drivers_come_to_the_same_jobs_whatever_is_stored():
     suite = suite_of(section(columns=("theory", "tuned"), learners=("ucrl2", "psrl")))
     first, second = agenda_of(suite, workers=3), agenda_of(suite, workers=3)
     for job in first.waiting:
-        second.settle(stored(job.settings[0].digest, job.seeds[:2], [1.0, 1.0]))
+        second.settle(stored(job.variants[0].digest, job.seeds[:2], [1.0, 1.0]))
     assert [job.key for job in first.waiting] == [job.key for job in second.waiting]
     assert [len(second.left(job)[0][1]) for job in second.waiting] == [len(job.seeds) - 2 for job in first.waiting]
     assert {job.key for job in agenda_of(suite, workers=1).waiting} != {job.key for job in first.waiting}

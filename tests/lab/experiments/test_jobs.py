@@ -75,9 +75,9 @@ def test_the_counts_are_those_of_the_states(moves):
 def shapes(settings, seeds, workers, device="cpu", steps=10**6):
     several = [setting_of(f"ravi-ucb,scale={i}", steps) for i in range(settings)]
     jobs = list(jobs_of(several, np.arange(seeds), workers, device))
-    runs = [(setting.learner, seed) for job in jobs for setting in job.settings for seed in job.seeds]
+    runs = [(setting.learner, seed) for job in jobs for setting in job.variants for seed in job.seeds]
     assert len(runs) == len(set(runs)) == settings * seeds  # every run once
-    return [(len(job.settings), len(job.seeds)) for job in jobs]
+    return [(len(job.variants), len(job.seeds)) for job in jobs]
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class Driver:
                     self.elsewhere.append(job)
                     continue
                 self._read()  # another driver may have done it
-                held = {setting.digest: self.store.checkpoint(setting.digest, job.key) for setting in job.settings}
+                held = {setting.digest: self.store.checkpoint(setting.digest, job.key) for setting in job.variants}
                 work = Work(job, {name: content for name, content in held.items() if content is not None})
                 work.kept |= {*work.checkpoints}
             if self.agenda.left(work.job):
@@ -168,7 +168,7 @@ class Driver:
             lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
             raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
         if back.plays:
-            for setting in work.job.settings:
+            for setting in work.job.variants:
                 self.agenda.runs[setting.digest].pace = back.seconds / back.plays
         if back.rows is not None:
             self._keep(unpacked(back.rows))
@@ -246,7 +246,7 @@ class Driver:
     def _status(self, stopping: bool) -> Status:
         agenda, spent = self.agenda, time.monotonic() - self.began
         works = [*self.given.values(), *self.again]
-        paces = [(work.plays, agenda.runs[work.job.settings[0].digest].pace) for work in works]
+        paces = [(work.plays, agenda.runs[work.job.variants[0].digest].pace) for work in works]
         over = sum(plays * pace for plays, pace in paces if pace is not None)
         timed = any(runs.pace is not None for runs in agenda.runs.values())
         left = max(0.0, agenda.seconds_left - over) / max(1, self.executor.workers) if timed else None

@@ -226,8 +226,8 @@ class Store:
 
     def checkpoint(self, setting: str, job: str) -> bytes | None:
         """How far the runs of a setting are in a job, if that was kept."""
-        with suppress(OSError):
-            return self._checkpoint(setting, job).read_bytes()
+        with suppress(InputError, OSError), archive.open_file(self._checkpoint(setting, job)) as file:
+            return file.read()
         return None
 
     def drop_checkpoint(self, setting: str, job: str) -> None:

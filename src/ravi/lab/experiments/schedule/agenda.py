@@ -131,7 +131,7 @@ class Agenda:
                 self.keep(trials.subject.digest, trials.record())
 
     def _want(self, job: Job) -> None:
-        for setting in job.settings:
+        for setting in job.variants:
             runs = self.runs.setdefault(setting.digest, Runs(setting))
             runs.add(job.seeds)
             for rows in self._early.get(setting.digest, []):
@@ -140,7 +140,7 @@ class Agenda:
 
     def left(self, job: Job) -> list[tuple[Setting, tuple[int, ...]]]:
         """The settings of a job that have runs which are not in the store, each with their seeds."""
-        found = [(setting, self.runs[setting.digest].unsettled(job.seeds)) for setting in job.settings]
+        found = [(setting, self.runs[setting.digest].unsettled(job.seeds)) for setting in job.variants]
         return [(setting, seeds) for setting, seeds in found if seeds]
 
     @property

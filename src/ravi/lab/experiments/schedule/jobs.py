@@ -90,13 +90,13 @@ class Runs:
 class Job:
     """What one worker does, and one driver claims: some seeds of settings of one kind."""
 
-    settings: tuple[Setting, ...]
+    variants: tuple[Setting, ...]
     seeds: tuple[int, ...]
 
     @cached_property
     def key(self) -> str:
         """The name by which a job is claimed, the same for every driver."""
-        content = [setting.digest for setting in self.settings], self.seeds
+        content = [setting.digest for setting in self.variants], self.seeds
         return sha256(repr(content).encode()).hexdigest()[:20]
 
 
