@@ -105,6 +105,11 @@ FAMILIES = {
         "Least squares on features of state-action pairs.",
         "the kernel is linear in known features of state-action pairs",
     ),
+    "episodic": Family(
+        "Episodes",
+        "Learners for episodes of a fixed length without a discount, with a policy for every stage.",
+        "your world begins again after a fixed number of steps (`criterion=episodic`)",
+    ),
     "contrib": Family(
         "Reconstructions",
         "Reconstructions of methods whose text was not available, and methods written without their paper at hand; "

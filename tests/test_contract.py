@@ -17,7 +17,7 @@ from ravi.runtime.result import Run
 from ravi.testing import MDPS, check
 from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, spy
-from tests.support.learners import LEARNERS, WRAPPED
+from tests.support.learners import EPISODES, EPISODIC, LEARNERS, WRAPPED
 
 MIXTURE, LINEAR = "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9"
 OF_PAIRS = {
@@ -45,6 +45,7 @@ def claimed():
     for text in LEARNERS:
         for mdp in MDPS:
             yield text, mdp.replace("ensemble/3,12", "ensemble/3,8") if text.startswith("fopo") else mdp, 400
+    yield from ((text, mdp, 400) for text in EPISODIC for mdp in EPISODES if takes(text, mdp))
     yield from ((text, MDPS[0], 400) for text in WRAPPED)
     yield from ((one, "linear/6,3,3,discount=0.8", 300) for one in LEARNERS if named(one) in OF_PAIRS and "," in one)
 
@@ -182,7 +183,7 @@ def test_options_as_small_or_large_as_they_come_do_no_harm(learner):
 
 def builder_of(name):
     """How a learner is built from (T, options), and those options that an id gives, with their defaults."""
-    known, world = ids.LEARNERS[name], ids.mdp(MIXTURE if takes(name, MIXTURE) else LINEAR)
+    known, world = ids.LEARNERS[name], ids.mdp(next(one for one in (MIXTURE, LINEAR, *EPISODES) if takes(name, one)))
     builder = ids.builder_of(known)
     given = world if known.oracle else world.problem
     return lambda T, **options: builder(given, T, **options), ids.options_of(builder, 2), world
@@ -212,7 +213,7 @@ def test_wrong_options_are_errors_that_name_them(name):
         ids.learner(f"{name},nothing=1", world, 60)
 
 
-@pytest.mark.parametrize("mdp", ["riverswim/4", "garnet/5,16,3,discount=0.999"])
+@pytest.mark.parametrize("mdp", ["riverswim/4", "garnet/5,16,3,discount=0.999", EPISODES[0]])
 @pytest.mark.parametrize("name", ids.LEARNERS)
 def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
     """Alone and in pairs; warnings are errors here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from math import inf
@@ -42,7 +42,9 @@ class Problem:
     initial
         nu_0(x), of shape (X,).
     discount
-        gamma, in (0, 1); 1 stands for the average reward.
+        gamma, in (0, 1); 1 where there is none: in the average reward, and in episodes.
+    episode
+        The length of an episode in steps, after which the world begins again in nu_0; None without episodes.
     features
         psi(x, a, x') on the successors, of shape (X, A, B, D); None without features.
     parameter_bound
@@ -74,6 +76,7 @@ class Problem:
     support: Any = None
     initial: Floats
     discount: float
+    episode: int | None = None
     features: Floats | None = None
     parameter_bound: float | None = None
     feature_bound: float | None = None
@@ -108,13 +111,18 @@ class Problem:
 
     @property
     def criterion(self) -> str:
-        """What counts: "discounted", with resets, or "average", the reward per step without resets."""
-        return "discounted" if self.discount < 1 else "average"
+        """What counts: "discounted", with resets, "average", the reward per step without resets, or "episodic"."""
+        return "discounted" if self.discount < 1 else "average" if self.episode is None else "episodic"
 
     @property
     def horizon(self) -> float:
         """H = 1 / (1 - gamma), the effective horizon: the expected number of steps between resets."""
         return 1 / (1 - self.discount) if self.discount < 1 else inf
+
+    @property
+    def largest_value(self) -> float:
+        """What a value is at most: H, or the length of an episode."""
+        return self.horizon if self.episode is None else self.episode
 
     @property
     def bound(self) -> float:
@@ -137,9 +145,11 @@ class Problem:
         mixture = f", d={self.dimension}" if self.dimension else ""
         units = "" if self.units == (0.0, 1.0) else f", rewards from {self.units[0]:g} to {self.units[1]:g}"
         units += "" if self.reward_law is None else f", {self.reward_law} rewards"
+        criteria = {"discounted": f"gamma={self.discount:g}", "average": "average reward"}
+        criteria["episodic"] = f"episodes of {self.episode}"
         return (
             f"<{type(self).__name__} {self.name}: X={self.states}, A={self.actions}, B={self.branching}{mixture}, "
-            f"{f'gamma={self.discount:g}' if self.discount < 1 else 'average reward'}{units}>"
+            f"{criteria[self.criterion]}{units}>"
         )
 
 
@@ -158,7 +168,8 @@ class MDP(Problem):
         Whether that is positive, a bool of shape (X, A, B).
     parameter
         theta, with P = <theta, psi>, of shape (D,); None without features.
-    rewards, successors, initial, discount, features, pair_features, name, units, reward_law
+    rewards, successors, initial, discount, episode, features, pair_features, name, units,
+    reward_law
         Those of a `Problem`.
 
     Examples
@@ -199,6 +210,8 @@ class MDP(Problem):
         hashed = sha256(repr(self.discount).encode())
         hashed.update((self.reward_law or "").encode())
         hashed.update(repr((self.parameter_bound, self.feature_bound)).encode())
+        if self.episode is not None:
+            hashed.update(f"episode {self.episode}".encode())
         arrays = (self.rewards, self.successors, self.transitions, self.initial)
         for array in (*arrays, self.features, self.parameter, self.pair_features):
             if array is not None:
@@ -208,12 +221,12 @@ class MDP(Problem):
     @staticmethod
     def from_dense(
         P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
-        renormalise: bool = False, name: str = "mdp",
+        episode: int | None = None, renormalise: bool = False, name: str = "mdp",
     ) -> MDP:  # fmt: skip
         """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. The
-        `criterion` is "discounted", with a `discount`, or "average", without one. Rows of P must sum to one within
-        1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals have them. `name` is what
-        messages and files call it.
+        `criterion` is "discounted", with a `discount`, "average", without one, or "episodic", with the length of an
+        `episode` in steps. Rows of P must sum to one within 1e-9; `renormalise` rescales those that do within 1e-3, as
+        files with printed decimals have them. `name` is what messages and files call it.
 
         >>> P, r = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 0]]
         >>> MDP.from_dense(P, r, discount=0.9, initial=0).states
@@ -221,16 +234,16 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_dense
 
-        gamma = validation.discount_of(criterion, discount)
-        return from_dense(P, r, gamma, initial, renormalise=renormalise, name=name)
+        gamma, length = validation.criterion_of(criterion, discount, episode)
+        return from_dense(P, r, gamma, initial, renormalise=renormalise, name=name).in_episodes(length)
 
     @staticmethod
     def from_sparse(
         P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
-        renormalise: bool = False, name: str = "mdp",
+        episode: int | None = None, renormalise: bool = False, name: str = "mdp",
     ) -> MDP:  # fmt: skip
         """An MDP from a SciPy sparse matrix P with row x * A + a, or A sparse X-by-X matrices, one per action; `r`,
-        `discount`, `initial`, `criterion`, `renormalise` and `name` are as for `from_dense`.
+        `discount`, `initial`, `criterion`, `episode`, `renormalise` and `name` are as for `from_dense`.
 
         >>> from scipy.sparse import eye_array
         >>> MDP.from_sparse([eye_array(3), eye_array(3)], [[0, 1]] * 3, discount=0.9, initial=0).branching
@@ -238,18 +251,19 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_sparse
 
-        gamma = validation.discount_of(criterion, discount)
-        return from_sparse(P, r, gamma, initial, renormalise=renormalise, name=name)
+        gamma, length = validation.criterion_of(criterion, discount, episode)
+        return from_sparse(P, r, gamma, initial, renormalise=renormalise, name=name).in_episodes(length)
 
     @staticmethod
     def from_features(
-        features: Any, parameter: Any, successors: Any, rewards: Any, discount: float, initial: Any, *,
+        features: Any, parameter: Any, successors: Any, rewards: Any, discount: float | None = None,
+        initial: Any = None, *, criterion: str = "discounted", episode: int | None = None,
         parameter_bound: float | None = None, feature_bound: float | None = None, name: str = "mdp",
     ) -> MDP:  # fmt: skip
         """A linear mixture MDP: P(x' | x, a) = <theta, psi(x, a, x')>. `features` are psi (X, A, B, D) on the
-        `successors` (X, A, B), `parameter` is theta (D,), `rewards` are (X, A); `discount`, `initial` and `name` are as
-        for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and B_phi >= ||phi_V|| / H of
-        Assumption 5.3, computed unless given.
+        `successors` (X, A, B), `parameter` is theta (D,), `rewards` are (X, A); `discount`, `initial`, `criterion`,
+        `episode` and `name` are as for `from_dense`. `parameter_bound` and `feature_bound` are B_theta >= ||theta|| and
+        B_phi >= ||phi_V|| / H of Assumption 5.3, computed unless given.
 
         >>> psi, to = [[[[1, 0], [0, 1]]], [[[1, 0], [0, 1]]]], [[[0, 1]], [[0, 1]]]
         >>> MDP.from_features(psi, [0.3, 0.7], to, [[0], [1]], discount=0.9, initial=0).dimension
@@ -258,14 +272,18 @@ class MDP(Problem):
         from ravi.mdps.tables import from_features
 
         bounds = {"parameter_bound": parameter_bound, "feature_bound": feature_bound}
-        return from_features(features, parameter, successors, rewards, discount, initial, **bounds, name=name)
+        gamma, length = validation.criterion_of(criterion, discount, episode)
+        made = from_features(features, parameter, successors, rewards, gamma, initial, **bounds, name=name)
+        return made.in_episodes(length)
 
     @staticmethod
     def from_linear(
-        pair_features: Any, measures: Any, rewards: Any, discount: float, initial: Any, *, name: str = "mdp"
-    ) -> MDP:
+        pair_features: Any, measures: Any, rewards: Any, discount: float | None = None, initial: Any = None, *,
+        criterion: str = "discounted", episode: int | None = None, name: str = "mdp",
+    ) -> MDP:  # fmt: skip
         """A linear MDP: P(x' | x, a) = <phi(x, a), m(x')>, with `pair_features` phi (X, A, D) and `measures` m (D, X).
-        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>; `discount`, `initial`, `name`: `from_dense`.
+        `rewards` are (X, A), or (D,) for r(x, a) = <phi(x, a), rewards>; `discount`, `initial`, `criterion`, `episode`
+        and `name` are as for `from_dense`.
 
         >>> phi, m = [[[1, 0]], [[0, 1]]], [[0.5, 0.5], [0, 1]]
         >>> MDP.from_linear(phi, m, [0, 1], discount=0.9, initial=0).rewards.tolist()
@@ -273,7 +291,16 @@ class MDP(Problem):
         """
         from ravi.mdps.tables import from_linear
 
-        return from_linear(pair_features, measures, rewards, discount, initial, name=name)
+        gamma, length = validation.criterion_of(criterion, discount, episode)
+        return from_linear(pair_features, measures, rewards, gamma, initial, name=name).in_episodes(length)
+
+    def in_episodes(self, length: int | None) -> MDP:
+        """The same in episodes of this length, without a discount; itself for None.
+
+        >>> MDP.from_dense([[[1]]], [[1]], discount=0.9, initial=0).in_episodes(10).criterion
+        'episodic'
+        """
+        return self if length is None else replace(self, discount=1.0, episode=length)
 
     def draw(self) -> Drawn:
         """A picture: rewards on the grid where it has one or is large, else a graph of its moves. Needs matplotlib."""

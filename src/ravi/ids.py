@@ -49,8 +49,9 @@ FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
 def mdp(
-    source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None
-) -> MDP:
+    source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None,
+    episode: int | None = None,
+) -> MDP:  # fmt: skip
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
     An MDP is returned as it is. A file was written by `MDP.save`, or has another format (docs/guides/import.md); if it
@@ -65,8 +66,10 @@ def mdp(
     discount
         gamma, if the source does not have it.
     criterion
-        "average" for the average reward without resets, whatever discount the source has; ids say
-        `riverswim/6,criterion=average`.
+        "average" for the average reward without resets, "episodic" for episodes of a fixed length, whatever discount
+        the source has; ids say `riverswim/6,criterion=average`, `deep-sea/10,criterion=episodic,episode=10`.
+    episode
+        The length of an episode in steps, where the criterion is "episodic".
 
     Returns
     -------
@@ -79,19 +82,26 @@ def mdp(
     <MDP garnet/10,3,2: X=10, A=3, B=2, gamma=0.9>
     >>> ravi.mdp("riverswim/6,criterion=average")
     <MDP riverswim/6,criterion=average: X=6, A=2, B=3, average reward>
+    >>> ravi.mdp("deep-sea/4,criterion=episodic,episode=4")
+    <MDP deep-sea/4,criterion=episodic,episode=4: X=16, A=2, B=1, episodes of 4>
     """
     from ravi.mdps import MDPS
 
     if isinstance(source, str):
         source, said = _criterion_in(source)
-        if said is not None and criterion is not None:
-            raise InputError(f"the criterion is given twice: {said} in the id, and as {criterion}")
-        criterion = said if criterion is None else criterion
-    if criterion is not None and validation.one_of(criterion, validation.CRITERIA, "criterion") == "average":
+        for key, value in (("criterion", criterion), ("episode", episode)):
+            if key in said and value is not None:
+                raise InputError(f"the {key} is given twice: {said[key]} in the id, and as {value}")
+        criterion, episode = said.get("criterion", criterion), said.get("episode", episode)  # type: ignore[assignment]
+    kind = validation.one_of("discounted" if criterion is None else criterion, CRITERIA, "criterion")
+    if kind != "discounted" or episode is not None:
         two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
-        validation.discount_of(criterion, discount if two is None else two[1])
+        _, length = validation.criterion_of(kind, discount if two is None else two[1], episode)
         whole = mdp(source)
-        return whole if whole.discount == 1 else replace(whole, discount=1.0, name=f"{whole.name},criterion=average")
+        if (whole.criterion, whole.episode) == (kind, length):
+            return whole
+        words = f",criterion={kind}" if length is None else f",criterion={kind},episode={length}"
+        return replace(whole, discount=1.0, episode=length, name=CRITERION.sub("", whole.name) + words)
 
     if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
         return _table_of(source, discount)
@@ -127,10 +137,12 @@ def mdp(
     return made
 
 
-def _criterion_in(text: str) -> tuple[str, str | None]:
-    """An id without its criterion, and that, if it says one."""
-    found = re.search(r",criterion=([^,]*)", text)
-    return (text, None) if found is None else (text[: found.start()] + text[found.end() :], found[1])
+CRITERION = re.compile(r",(criterion|episode)=([^,]*)")
+
+
+def _criterion_in(text: str) -> tuple[str, dict[str, str]]:
+    """An id without its criterion and the length of its episodes, and those that it says."""
+    return CRITERION.sub("", text), dict(CRITERION.findall(text))
 
 
 def imported(text: str, *, discount: float | None = None) -> Imported | None:
@@ -279,7 +291,8 @@ def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
         if named.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
         if mdp.criterion not in allowed:
-            raise InputError(f"{text} is for the discounted criterion, and {mdp.name} has the {mdp.criterion} one")
+            its = " and the ".join(allowed)
+            raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one")
         told = mdp.problem if isinstance(mdp, MDP) and not named.oracle else mdp
         made = builder(told, steps, *args, **kwargs)
         if not isinstance(made, Learner):
@@ -433,7 +446,7 @@ def learner_named(text: str) -> Named:
 
 def learner_names() -> list[str]:
     """The names of the table, and those with one wrapper."""
-    open_ones = [name for name, known in LEARNERS.items() if not known.oracle]
+    open_ones = [name for name, known in LEARNERS.items() if not known.oracle and "discounted" in known.criteria]
     wrapped = [f"{name}/{one}" for name in open_ones for one in WRAPPERS if one not in name.split("/")]
     return list(dict.fromkeys([*LEARNERS, *wrapped]))
 

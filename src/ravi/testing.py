@@ -140,8 +140,9 @@ def a_batch_does_not_change_a_seed(case: Case) -> None:
 
 def a_resumed_run_equals_an_uninterrupted_one(case: Case) -> None:
     first, second, seeds = case.steps // 4, case.steps * 5 // 8, SEEDS[:3]
-    whole = case.run(seeds, pad=True, record=["trajectory"])
-    stopped = case.run(seeds, pad=True, record=["trajectory"], pause=first)
+    of_discounts = {"pad": True, "record": ["trajectory"]} if case.world.criterion == "discounted" else {}
+    whole = case.run(seeds, **of_discounts)
+    stopped = case.run(seeds, **of_discounts, pause=first)
     _claim((stopped.plays >= first).all(), f"paused before play {first}")
     for plays, starts in zip(stopped.plays, whole.T_k, strict=True):
         _claim(plays + 1 in [*starts, case.steps + 1], f"paused after play {plays}, not between epochs")
@@ -157,7 +158,8 @@ def a_resumed_run_equals_an_uninterrupted_one(case: Case) -> None:
 
 
 def policies_are_policies_and_values_stay_in_range(case: Case) -> None:
-    H = 1 / (1 - case.batch.discount)
+    H = case.world.largest_value
+    _claim(case.batch.plays.size > 0 and case.seen, "no epoch was seen")
     for k, (state, _) in enumerate(case.seen):
         _claim((state.policy >= 0).all(), f"a negative probability in epoch {k + 1}")
         off = np.abs(state.policy.sum(-1) - 1).max()
@@ -205,7 +207,7 @@ def regret_is_that_of_the_policies_played(case: Case) -> None:
     _claim(len(case.seen) == len(lengths), f"{len(case.seen)} epochs were seen, {len(lengths)} are told")
     total = 0.0
     for (state, _), length in zip(case.seen, lengths, strict=True):
-        worth = (1 - world.discount) * world.initial @ _value(world, normalised(state.policy[row]))
+        worth = world.initial @ _value(world, normalised(state.policy[row])) / world.largest_value
         total += length * ((made.optimum or 0.0) - worth)
     off = abs(made.regret[row] - total)
     _claim(off <= made.regret_error[row] + 1e-9, f"off by {off:.1e}")
@@ -273,8 +275,10 @@ def _another_truth(world: MDP) -> MDP:
     if world.parameter is None:
         return replace(world, transitions=np.roll(world.transitions, 1, -1))
     return MDP.from_features(
-        world.features, np.roll(world.parameter, 1), world.successors, world.rewards, world.discount, world.initial,
-        parameter_bound=world.parameter_bound, feature_bound=world.feature_bound, name=world.name,
+        world.features, np.roll(world.parameter, 1), world.successors, world.rewards,
+        world.discount if world.criterion == "discounted" else None, world.initial, criterion=world.criterion,
+        episode=world.episode, parameter_bound=world.parameter_bound, feature_bound=world.feature_bound,
+        name=world.name,
     )  # fmt: skip
 
 
@@ -282,9 +286,12 @@ def _value(world: MDP, pi: Array) -> Array:
     """V^pi at age 0, by dense algebra; pi is (X, A), or (S, X, A) by age."""
     P, stages = np.zeros((world.states, world.actions, world.states)), pi if pi.ndim == 3 else pi[None]
     np.put_along_axis(P, world.successors.astype(np.int64), world.transitions, axis=2)
-    M = np.eye(world.states) - world.discount * np.einsum("xa,xay->xy", stages[-1], P)
-    V = np.linalg.solve(M, (stages[-1] * world.rewards).sum(-1))
-    for stage in stages[-2::-1]:
+    if world.episode is not None:
+        V, before = np.zeros(world.states), np.broadcast_to(stages, (world.episode, *stages.shape[1:]))
+    else:
+        M = np.eye(world.states) - world.discount * np.einsum("xa,xay->xy", stages[-1], P)
+        V, before = np.linalg.solve(M, (stages[-1] * world.rewards).sum(-1)), stages[:-1]
+    for stage in before[::-1]:
         V = (stage * (world.rewards + world.discount * P @ V)).sum(-1)
     return V
 

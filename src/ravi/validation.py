@@ -215,19 +215,23 @@ def probability(value: Any, name: str) -> float:
     return _in_reach(result, name, LEAST)
 
 
-CRITERIA = ("discounted", "average")
+CRITERIA = ("discounted", "average", "episodic")
 LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 
-def discount_of(criterion: Any, discount: Any) -> float:
-    """gamma of a criterion: the one that is given, or 1 for the average reward, which has none."""
-    if one_of(criterion, CRITERIA, "criterion") == "average":
-        if discount is not None:
-            raise InputError(f"discount is {shown(discount)}, but criterion='average' has none: leave out one of them")
-        return 1.0
-    if discount is None:
-        raise InputError("discount is missing; criterion='average' has none")
-    return probability(discount, "discount")
+def criterion_of(criterion: Any, discount: Any, episode: Any = None) -> tuple[float, int | None]:
+    """gamma and the length of an episode: what is given, or 1 and None where the criterion has none."""
+    if one_of(criterion, CRITERIA, "criterion") != "episodic" and episode is not None:
+        raise InputError(f"episode is {shown(episode)}, but criterion={criterion!r} has none: say criterion='episodic'")
+    if criterion == "discounted":
+        if discount is None:
+            raise InputError("discount is missing; criterion='average' has none")
+        return probability(discount, "discount"), None
+    if discount is not None:
+        raise InputError(f"discount is {shown(discount)}, but criterion={criterion!r} has none: leave out one of them")
+    if criterion == "episodic" and episode is None:
+        raise InputError("episode is missing: criterion='episodic' goes with its length in steps, such as episode=10")
+    return 1.0, None if episode is None else whole(episode, "episode", 1, MOST_STATES)
 
 
 def chance(value: Any, name: str) -> float:
@@ -497,8 +501,11 @@ def table_size(problem: Problem) -> int:
 
 def problem_fields(self: Problem) -> dict[str, Any]:
     """The fields of a problem, checked, in the types that the library computes with."""
-    discount = 1.0 if type(self.discount) in (int, float) and self.discount == 1 else None  # the average reward
-    discount = probability(self.discount, "discount") if discount is None else discount
+    one = type(self.discount) in (int, float) and self.discount == 1  # the average reward, or episodes
+    discount = 1.0 if one else probability(self.discount, "discount")
+    episode = None
+    if self.episode is not None:
+        _, episode = criterion_of("episodic", None if one else discount, self.episode)
     rewards = finite(self.rewards, "rewards")
     if rewards.ndim != 2 or 0 in rewards.shape:
         raise InputError(f"rewards has shape {rewards.shape}; it must be (X, A) with X and A at least 1")
@@ -535,6 +542,7 @@ def problem_fields(self: Problem) -> dict[str, Any]:
 
     fields: dict[str, Any] = {
         "discount": discount,
+        "episode": episode,
         "rewards": sealed(rewards),
         "successors": sealed(successors.astype(np.int32)),
         "support": _support(self.support, successors.shape),

@@ -13,7 +13,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, Learner, Problem, Seedwise
-from ravi.runtime.ranges import Policy
+from ravi.runtime.ranges import Age, Policy
 from ravi.runtime.seedwise import compiled_learner
 from ravi.runtime.walk import learn
 from ravi.schedules import seed_never
@@ -24,16 +24,27 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
+class Staged(NamedTuple):
+    policy: Policy  # by stage, in episodes    (n, S, X, A)
+    age: Age  # steps since the reset          (n,)
+
+
 def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
-    """Play `policy` (X, A) for ever."""
-    table = validation.shaped(policy_table(policy, problem), (problem.states, problem.actions), "policy", "(X, A)")
+    """Play `policy` for ever: (X, A), or in episodes by stage, (S, X, A)."""
+    shape, S = (problem.states, problem.actions), problem.episode
+    if S is None or np.ndim(policy) == 2:
+        table, S = validation.shaped(policy_table(policy, problem), shape, "policy", "(X, A)"), 0
+    else:
+        table = validation.shaped(policy_table(policy, problem), (S, *shape), "policy", "(S, X, A)")
     table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
-    def init(keys: Array) -> State:
-        return State(np.tile(table, (len(keys), 1, 1)))
+    def init(keys: Array) -> State | Staged:
+        n = len(keys)
+        rows = np.tile(table, (n, *[1] * table.ndim))
+        return Staged(rows, np.zeros(n, np.int32)) if S else State(rows)
 
     form = Seedwise(seed_never, learn, lambda state, teams: (), reset=False, changes=True)  # nothing is learned
-    return compiled_learner(name, init, form, {})
+    return compiled_learner(name, init, form, {}, stages=S)
 
 
 def uniform(problem: Problem, steps: int) -> Learner:

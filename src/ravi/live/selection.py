@@ -24,6 +24,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array, Floats, Ints, Measure, Path, Problem, a_problem
+from ravi.planning.certificates import tables
 from ravi.random import CYCLE, block, uniform
 from ravi.runtime.result import Run
 from ravi.runtime.walk import draw, find, world_of
@@ -234,7 +235,10 @@ def _on_mdp(table: Array, mdp: MDP, rollouts: int, seed: int) -> tuple[float, in
     """The mean of the last rewards of rollouts, and their steps."""
     stages = policy_table(table, mdp)  # (X, A), or by age
     stages = np.ascontiguousarray(stages if stages.ndim == 3 else stages[None])
-    total, plays = _rollouts(*world_of(mdp), stages, mdp.rewards, np.uint64(seed), rollouts)
+    tables(mdp)  # an error where there is no discount
+    world = world_of(mdp)
+    of = world.successors, world.cumulative, world.initial, world.restart
+    total, plays = _rollouts(*of, stages, mdp.rewards, np.uint64(seed), rollouts)
     return total / rollouts, int(plays)
 
 
@@ -261,13 +265,13 @@ def _on_stream(
 ) -> tuple[float, int]:
     """The same in an environment. What terminates goes on earning 0 until its reset."""
     from ravi.live.policies import Policy, play
-    from ravi.live.rewards import Range
+    from ravi.live.rewards import RewardRange
 
     if not isinstance(policy, Policy):
         if facts["discount"] is None or facts["units"] is None:
             raise InputError("tables in an environment need discount and reward_range; a Policy has its own")
         policy = Policy(table=policy, discount=facts["discount"], units=facts["units"])
-    units, total, plays = Range(*policy.units), 0.0, 0
+    units, total, plays = RewardRange(*policy.units), 0.0, 0
     for each in play(policy, env, rollouts, seed=seed, termination=termination):
         plays += 1
         if each.end == "truncated":

@@ -3,6 +3,9 @@
 Every epoch's policy is scored by `gap`, to a certified error; a step of the epoch costs its gap. The regret of a seed
 is then known to within T (error of rho*) + sum_t (error of rho(pi_t)), and 2^-51 of the sum for each of its terms: that
 is part of the result. No Monte Carlo. A policy by age is scored stage by stage.
+
+In episodes rho(pi) is <nu_0, V^pi> / S, S their length: the steps of an episode cost <nu_0, V* - V^pi> together, and a
+part of one its share of that (`ravi.measures.episodes`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
+from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
 from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Chased, Tracked, chased, rooms, track
 from ravi.measures.recording import compiled_measure
 from ravi.planning.certificates import EPS, sweep_limit
@@ -38,7 +42,7 @@ STARTS = Range(_of_epochs, "the first play of an epoch, after those before, or 0
 
 
 class Regret(NamedTuple):
-    tracked: Tracked | Staged
+    tracked: Tracked | Staged | Episodes
     regret: Curve
     error: Positive  # certified bound on the error of the regret so far   (n,)
     opened: Past  # the step before the epoch     (n,)
@@ -62,14 +66,17 @@ def regret(
     mdp: MDP, steps: int, points: int, solution: Solution, *, keep_epochs: bool, stages: int = 0, tol: float = TOLERANCE
 ) -> Measure:
     """The curve of the regret, its error, and the gap of every epoch. stages: S of policies by age."""
-    times = grid(steps, points)
+    times, episodic = grid(steps, points), mdp.criterion == "episodic"
     optimum, optimum_error = solution.optimum, solution.optimum_error
 
     def init(keys: Array) -> Regret:
         n = len(keys)
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
-        tracked = no_stages(mdp, stages, n) if stages else track(mdp, n)
+        if episodic:
+            tracked: Tracked | Staged | Episodes = no_episodes(mdp, stages, n)
+        else:
+            tracked = no_stages(mdp, stages, n) if stages else track(mdp, n)
         return Regret(tracked, curve(n, times), error, opened, base, base_error, *logs)
 
     def results(m: Regret) -> dict[str, Array]:
@@ -104,6 +111,10 @@ def regret(
             rescore(mdp, m.tracked, state.policy, path.length, tol)
 
     some = Recorder(_RECORD_SCORED, lambda m, teams, rows: own((), m, rows), _rows_of(keep_epochs), log, reads=0)
+    if episodic:
+        against = scored_by(mdp)
+        of = lambda m, teams, rows: own((against, tuple(m.tracked)), m, rows)  # noqa: E731
+        return compiled_measure("regret", init, results, some._replace(record=_RECORD_EPISODES, own=of))
     if stages:
         return compiled_measure("regret", init, results, some, before=bring, declared=False)
     scored = _RECORD_SMALL if mdp.states <= SMALL else _RECORD_HERE
@@ -208,4 +219,4 @@ def charge(  # type: ignore[no-untyped-def]
 _RECORD, _RECORD_HERE, _RECORD_SMALL = (
     bound(_record, score=bound(_score, following=one)) for one in (FOLLOW_SWEEPING, FOLLOW, FOLLOW_SMALL)
 )
-_RECORD_SCORED = bound(_record, score=_is_scored)
+_RECORD_SCORED, _RECORD_EPISODES = bound(_record, score=_is_scored), bound(_record, score=score_episodes)

@@ -71,7 +71,7 @@ def output(problem: Problem, steps: int, stages: int = 0) -> Measure:
     def own(m: Output, teams: int, rows: int) -> tuple[Array, Array]:
         return m.index, m.policy.reshape(len(m.index), -1, problem.actions)
 
-    return compiled_measure("output", init, results, Recorder(_record_output, own, reads=0), declared=not stages)
+    return compiled_measure("output", init, results, Recorder(_record_output, own, reads=0))
 
 
 @compiled

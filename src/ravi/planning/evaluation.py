@@ -16,6 +16,7 @@ A learner that plans backwards chooses S by what it may leave out: `effective_ho
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +38,7 @@ from ravi.planning.certificates import (
     tables,
 )
 from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain, relative_values
+from ravi.planning.episodes import evaluate_episodes
 from ravi.planning.sweeps import policy_sweep
 from ravi.runtime.walk import normalised
 from ravi.validation import policy_table
@@ -90,7 +92,8 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     -------
     Evaluation
         V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors. In the average reward an
-        `AverageEvaluation`: gain and bias by state.
+        `AverageEvaluation`: gain and bias by state. In episodes, for a policy (X, A) or (S, X, A), an
+        `EpisodicEvaluation`: V and Q by stage.
 
     Examples
     --------
@@ -100,8 +103,9 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
     <Evaluation: return 0.00..., V and Q ± ...>
     """
-    if an_mdp(mdp).criterion == "average":
-        return evaluate_average(mdp, policy)  # type: ignore[return-value]  # what the criterion has
+    if an_mdp(mdp).criterion != "discounted":
+        found: Any = evaluate_episodes(mdp, policy) if mdp.criterion == "episodic" else evaluate_average(mdp, policy)
+        return found  # what the criterion has
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
@@ -126,7 +130,7 @@ def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats
     Returns
     -------
     float, or an array (n,)
-        The normalised return (1 - gamma) <nu_0, V^pi>, in [0, 1].
+        The normalised return (1 - gamma) <nu_0, V^pi>, in episodes <nu_0, V^pi> / length, in [0, 1].
 
     Examples
     --------
@@ -136,7 +140,7 @@ def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats
     >>> abs(ravi.return_of(mdp, best.policy) - best.optimum) < 1e-9
     True
     """
-    tables(an_mdp(mdp))  # an error where there is no discount
+    tables(an_mdp(mdp), average=mdp.episode is not None)  # an error in the average reward
     returns = evaluate(mdp, policy, tol).returns
     return returns if np.ndim(returns) else float(returns)
 
@@ -183,8 +187,11 @@ MOST = 200_000  # stages of a plan
 
 
 def effective_horizon(problem: Problem, truncation: float) -> int:
-    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
+    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that. In episodes
+    their length."""
     eps = validation.positive(truncation, "truncation")
+    if problem.episode is not None:
+        return problem.episode
     S = max(1, math.ceil(math.log(problem.horizon / eps) / math.log(1 / problem.discount)))
     if S > MOST:
         raise validation.InputError(

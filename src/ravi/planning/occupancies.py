@@ -40,6 +40,7 @@ from ravi.planning.chains import (
     policy_chain,
     transpose,
 )
+from ravi.planning.episodes import occupancy_by_stage
 from ravi.validation import policy_table
 
 
@@ -84,7 +85,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     Returns
     -------
     Occupancy
-        mu^pi(x, a), nu^pi(x), and a certified bound on their errors.
+        mu^pi(x, a), nu^pi(x), and a certified bound on their errors. In episodes by stage, mu (S, X, A) and nu (S, X),
+        the error being that of each stage.
 
     Examples
     --------
@@ -97,7 +99,10 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
     np.True_
     """
-    batch = policy_table(policy, an_mdp(mdp))
+    if an_mdp(mdp).criterion == "episodic":
+        by_stage, each = occupancy_by_stage(mdp, policy)
+        return Occupancy(by_stage, by_stage.sum(-1), np.float64(each))
+    batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2
     mu, nu, error = of_batch(mdp, batch[None] if single else batch, tol)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ravi import validation
 from ravi.core import MDP, Floats, an_mdp
 from ravi.planning.average import solve_average
 from ravi.planning.bellman import deterministic
-from ravi.planning.certificates import EPS, half_width, mean, tables
+from ravi.planning.certificates import CRITERIA, EPS, half_width, mean, tables
+from ravi.planning.episodes import solve_episodes
 from ravi.planning.methods import BY_NAME, last_sweep
 from ravi.runtime.gpu import DEVICES
 
@@ -122,7 +123,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     -------
     Solution
         V*, Q*, a deterministic optimal policy, rho*, and a certified bound on the error of each. In the average reward
-        an `AverageSolution`: gain, bias and policy.
+        an `AverageSolution`: gain, bias and policy. In episodes an `EpisodicSolution`: V, Q and policy by stage.
 
     Examples
     --------
@@ -134,10 +135,11 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     tol = validation.positive(tol, "tol")
     validation.one_of(method, METHODS, "method")
     validation.one_of(device, DEVICES, "device")
-    if mdp.criterion == "average":
+    if mdp.criterion != "discounted":
         if (method, device) != (METHODS[0], "cpu"):
-            raise validation.InputError(f"{mdp.name} is of the average reward, which has one method, on the CPU")
-        return solve_average(mdp, tol)  # type: ignore[return-value]  # what the criterion has
+            raise validation.InputError(f"{mdp.name} is {CRITERIA[mdp.criterion]}: there is one method, on the CPU")
+        found: Any = solve_episodes(mdp) if mdp.criterion == "episodic" else solve_average(mdp, tol)
+        return found  # what the criterion has
     arrays = tables(mdp)
     if device == "gpu":
         from ravi.planning.on_gpu import last_sweep_on_gpu

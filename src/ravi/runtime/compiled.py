@@ -158,12 +158,14 @@ def arguments(
     seedwise = learner.seedwise
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
+    staged, A = state.policy.ndim == 4, state.policy.shape[-1]
     kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
     written = 2 if pad or seedwise.joint else max((recorder.reads for recorder in recorders), default=0)
     return Arguments(
-        np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy, state.policy[:, None],
-        tuple(batch.walkers), tuple(empty_path(n, length)), np.ones(n, np.uint8), np.zeros(n, np.int64),
-        NO_VISITS, NO_AGES, Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
+        np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy.reshape(n, -1, A),
+        state.policy if staged else state.policy[:, None], tuple(batch.walkers), tuple(empty_path(n, length)),
+        np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, state.age if staged else NO_AGES,
+        Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
         (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip
 

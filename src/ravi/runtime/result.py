@@ -82,12 +82,19 @@ RESULTS = {
         "reward": ["seeds", "times"], "reward_total": ["seeds"], "boundary": ["seeds"], "realised": ["seeds"],
         "output_policy": ["seeds", "..."],
     },
+    "episodic": REGRET | {
+        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
+        "reward_total": ["seeds"], "realised": ["seeds"], "output_policy": ["seeds", "..."],
+    },
     "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
 }  # fmt: skip
 ALONG = {
-    "trajectory_regret": ["seeds", "times"], "trajectory_regret_total": ["seeds"], "trajectory_regret_error": ["seeds"],
-}  # fmt: skip
-CURVES = ("regret", "reward", "trajectory_regret")  # (n, P)
+    kind: {
+        f"{kind}_regret{more}": ["seeds", *times] for more, times in (("", ["times"]), ("_total", []), ("_error", []))
+    }
+    for kind in ("trajectory", "gain")
+}  # what `record` names
+CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))  # (n, P)
 
 
 class Options(TypedDict):
@@ -115,13 +122,14 @@ class Run:
     settings
         The learner's constants.
     discount
-        gamma; 1 in the average reward.
+        gamma; 1 in the average reward, and in episodes.
     steps
         T.
     seeds
         The seeds, in the order of all arrays.
     optimum
-        rho* = <mu*, r>, in the average reward g*; None where there is no one optimum, or in a run that is not measured.
+        rho* = <mu*, r>, in the average reward g*, in episodes <nu_0, V*> by their length; None where there is no one
+        optimum, or in a run that is not measured.
     optimum_error
         A certified bound on the error of the optimum.
     options
@@ -137,7 +145,8 @@ class Run:
     units
         What the rewards 0 and 1 of the MDP stand for.
     world
-        The kind of world: "tabular", "average" (the average reward), "large", "continuous" or "changing".
+        The kind of world: "tabular", "average" (the average reward), "episodic", "large", "continuous" or
+        "changing".
 
     Examples
     --------
@@ -310,7 +319,8 @@ class Run:
         n = len(self.seeds)
         state = "" if self.complete else f", stopped after {int(self.plays.min()):,} to {int(self.plays.max()):,} steps"
         steps, seeds = printable.counted(self.steps, "step"), printable.counted(n, "seed")
-        criterion = f"gamma {self.discount:.10g}" if self.discount < 1 else "average reward"
+        criteria = {"average": "average reward", "episodic": "episodes"}
+        criterion = criteria.get(self.world, f"gamma {self.discount:.10g}")
         return f"{self.mdp} ({criterion}): {steps}, {seeds}{state}"
 
     def facts(self) -> list[tuple[str, str]]:
@@ -322,7 +332,7 @@ class Run:
             mean, low, high = self.regret.mean(), self.regret.min(), self.regret.max()
             spread = f"seeds from {low:,.2f} to {high:,.2f}; " if len(self.seeds) > 1 else ""
             found += [
-                ("optimum rho*" if self.discount < 1 else "gain g*", self._optimum()),
+                ("gain g*" if self.world == "average" else "optimum rho*", self._optimum()),
                 ("regret", f"{mean:,.2f}  ({spread}{mean / T:.6f} per step)"),
             ]
             if "regret_error" in self.results:
@@ -331,7 +341,9 @@ class Run:
             found.append(("reward per step", f"{earned:.6f} realised; gap of the last policy {self.gap.mean():.6f}"))
             if self.units != (0.0, 1.0):
                 found.append(("in its units", self._in_units(self.regret.mean(), earned)))
-        if "realised" in self.results:
+        if self.world == "episodic":
+            found.append(("realised", f"T rho* - sum r = {self.results['realised'].mean():,.2f}"))
+        if "boundary" in self.results:
             off, along = self.results["realised"], self.results["boundary"]
             found += [
                 ("reward per step", f"{earned:.6f} realised; T g* - sum r = {off.mean():,.2f}"),
@@ -343,10 +355,10 @@ class Run:
                 ("reward per step", f"{earned:.6f} realised"),
                 ("states", f"{met:,.0f} met, {visited:,.0f} visited; plans work on {unsettled:,.0f}"),
             ]
-        if "trajectory_regret_total" in self.results:
-            along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
-            words = f"regret {along.mean():,.2f} along the states met (error at most {error.max():.1e})"
-            found.append(("trajectory", words))
+        for kind, what in (("trajectory", "along the states met"), ("gain", "by the gains of the policies")):
+            if f"{kind}_regret_total" in self.results:
+                along, error = self.results[f"{kind}_regret_total"], self.results[f"{kind}_regret_error"]
+                found.append((kind, f"regret {along.mean():,.2f} {what} (error at most {error.max():.1e})"))
         if self.options["pad"]:
             found.append(("padding", f"{self.padding.mean():.2f} steps beyond T in the mean"))
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
@@ -396,7 +408,9 @@ def shaped(run: Run) -> Run:
     if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
         del shown["batch.state.policy"]
     scored = run.options["measured"] and (run.results or run.world == "tabular")
-    wanted = (RESULTS[run.world] if scored else {}) | (ALONG if "trajectory" in run.options["record"] else {})
+    wanted = dict(RESULTS[run.world] if scored else {})
+    for kind in run.options["record"]:
+        wanted |= ALONG.get(kind, {})
     shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
     sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
     for name, (array, axes) in shown.items():
@@ -417,10 +431,10 @@ def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
     held = archive.typed(header, types | {"options": dict[str, Any]})
     options = archive.typed(held["options"], get_type_hints(Options), within="options")
     validation.steps(held["steps"])
-    if held["world"] != "average":
+    if held["world"] not in ("average", "episodic"):
         validation.probability(held["discount"], "discount")
     elif held["discount"] != 1:
-        raise validation.InputError(f"its discount is {held['discount']}, and the average reward has 1")
+        raise validation.InputError(f"its discount is {held['discount']}, and its world, {held['world']}, has 1")
     validation.nonnegative(held["seconds"], "seconds")
     validation.whole(options["points"], "points")
     for i, seed in enumerate(held["seeds"]):
@@ -429,6 +443,6 @@ def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
         raise validation.InputError("seeds is empty")
     validation.one_of(held["world"], tuple(RESULTS), "world")
     for name in ("optimum", "optimum_error"):
-        if options["measured"] and held["world"] in ("tabular", "average") and held[name] is None:
+        if options["measured"] and held["world"] in ("tabular", "average", "episodic") and held[name] is None:
             raise validation.InputError(f"it is measured, but its {name} is null")
     return held | {"units": validation.units(held["units"])}

@@ -1,5 +1,7 @@
 """The loop over steps: play a_t, observe y_t, reset with probability 1 - gamma. One compiled loop for all learners.
 
+In episodes a reset follows every step t that their length divides, and in the average reward none does.
+
 The loop is `_walk`. A learner that learns at every step gives it a function `learn` of its own (`walking`).
 
 Step t uses the four numbers of block t: whether a reset follows, the action, the successor, and the state after a
@@ -31,10 +33,12 @@ class World(NamedTuple):
     cumulative: Array  # P(first j successors | x, a)    (X, A, B)
     initial: Array  # nu_0(first x states)               (X,)
     restart: float  # 1 - gamma
+    episode: int = 0  # its length in steps; 0 without episodes
 
 
 def world_of(mdp: MDP) -> World:
-    return World(mdp.successors, _cumulative(mdp.transitions), _cumulative(mdp.initial), 1 - mdp.discount)
+    cumulative, initial = _cumulative(mdp.transitions), _cumulative(mdp.initial)
+    return World(mdp.successors, cumulative, initial, 1 - mdp.discount, mdp.episode or 0)
 
 
 def _cumulative(probabilities: Array) -> Array:
@@ -112,7 +116,7 @@ def _walk(  # type: ignore[no-untyped-def]
 ):
     """Seeds low, ..., high - 1. Steps follow one another, and are one thread's; of several, all draw its numbers ahead,
     into `ahead` (teams, as many, 4). written: what of the path is (`Recorder.reads`)."""
-    successors, cumulative, initial, restart = world
+    successors, cumulative, initial, restart, episode = world
     state, time, key = walkers
     xs, actions, ys, slots, resets, lengths, firsts, after = path
     longest, k = xs.shape[1], team()
@@ -147,7 +151,7 @@ def _walk(  # type: ignore[no-untyped-def]
                     a = draw(policy[i, stage, x], u_action)
                     slot = find(cumulative[x, a], u_successor)
                     y = successors[x, a, slot]
-                    reset = u_reset < restart
+                    reset = u_reset < restart or (episode > 0 and t % episode == 0)
                     if written > 0:
                         xs[i, length], actions[i, length] = x, a
                     if written > 1:

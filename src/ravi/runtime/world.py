@@ -14,9 +14,12 @@ from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.average import average_regret
+from ravi.measures.episodes import earnings
+from ravi.measures.gain import gain_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
 from ravi.measures.trajectory import trajectory
+from ravi.planning.certificates import CRITERIA
 from ravi.planning.solver import Solution, solve
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import gpu as gpu
@@ -90,6 +93,7 @@ class World(Protocol):
 
 def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
     """Regret, rewards, the output policy, and what `record` names."""
+    no_gains(options, mdp.name)
     T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
     chosen = [
         regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
@@ -103,17 +107,44 @@ def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) ->
     return Scores(solution.optimum, solution.optimum_error, chosen)
 
 
+def no_gains(options: Options, name: str) -> None:
+    """An error where gains are asked for, and nothing has one."""
+    if "gain" in options["record"]:
+        raise validation.InputError(f"record names 'gain', which is of the average reward, and {name} is not")
+
+
 def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
     """The regret in the average reward, and the output policy."""
+    only_discounted(mdp, options)
+    solution: Any = solved(mdp)
+    chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
+    chosen += [gain_regret(mdp, steps, options["points"], solution)] if "gain" in options["record"] else []
+    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
+    return Scores(solution.gain, solution.gain_error, chosen)
+
+
+def against_episodes(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+    """The regret of episodes, what was earned, and the output policy."""
+    only_discounted(mdp, options)
+    no_gains(options, mdp.name)
+    solution: Any = solved(mdp)
+    T, points, stages = steps, options["points"], learner.stages
+    chosen = [
+        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
+        earnings(mdp, T, points, solution),
+        output(mdp.problem, T, stages),
+    ]
+    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
+    return Scores(solution.optimum, solution.optimum_error, chosen)
+
+
+def only_discounted(mdp: MDP, options: Options) -> None:
+    """An error where options ask for what belongs to a discount."""
     if "trajectory" in options["record"] or options["pad"]:
         what = "pad is true" if options["pad"] else "record names 'trajectory'"
         raise validation.InputError(
-            f"{what}, which is of the discounted criterion; {mdp.name} is of the average reward"
+            f"{what}, which is of the discounted criterion; {mdp.name} is {CRITERIA[mdp.criterion]}"
         )
-    solution: Any = solved(mdp)
-    chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
-    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
-    return Scores(solution.gain, solution.gain_error, chosen)
 
 
 class Tabular(NamedTuple):
@@ -183,7 +214,7 @@ class Tabular(NamedTuple):
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         mdp, T, walkers = self.mdp, stopped.steps, batch.walkers
         most = T + (padding(mdp.horizon) if stopped.options["pad"] else 0)
-        facts = Facts(mdp.states, mdp.actions, mdp.horizon, T, np.minimum(walkers.time, T), walkers.time, most)
+        facts = Facts(mdp.states, mdp.actions, mdp.largest_value, T, np.minimum(walkers.time, T), walkers.time, most)
         check(batch, begun, facts, "batch")
 
     def size(self, batch: Batch) -> float:
@@ -255,6 +286,7 @@ def turning(world: Changing) -> Tabular:
     from ravi.measures.hindsight import hindsight
 
     def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+        no_gains(options, mdp.name)
         if "trajectory" in options["record"]:
             raise validation.InputError("record names 'trajectory', which is against one V*; here rewards change")
         if options["pad"]:
@@ -281,7 +313,9 @@ def world_named(world: Named) -> World:
 def to_run(made: Any) -> World:
     """As the engine runs learners in it; `ravi.large` and `ravi.continuous` say how theirs are."""
     mdp = ids.mdp(made)
-    return Tabular(mdp) if mdp.criterion == "discounted" else Tabular(mdp, "average", scored=against_gain)
+    if mdp.criterion == "discounted":
+        return Tabular(mdp)
+    return Tabular(mdp, mdp.criterion, scored=against_gain if mdp.criterion == "average" else against_episodes)
 
 
 to_run.register(Changing, turning)

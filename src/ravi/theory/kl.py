@@ -67,7 +67,7 @@ def mirror(
 
 
 class Optimism(NamedTuple):
-    """Theorems 1 and 2 of docs/explanation/kl.md, by what each part pays for."""
+    """Theorems 1, 2, 6 and 7 of docs/explanation/kl.md, by what each part pays for."""
 
     total: float
     deviations: float  # of the kernels planned with from P
@@ -134,11 +134,17 @@ def variance(
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
     gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T, unknown_rewards=unknown_rewards))
-    L = 2 * X * A * log(1 + T / (X * A))
-    a, b = sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
-    alpha, K = a * sqrt(gamma * rho * L), 2 * doublings(X, A, T) + 1
-    deviations = 2 * (alpha * sqrt(2 * H * T + H**2 * K) + b * H * rho * L) + 2 * H * alpha**2 + H * X * A + H
+    deviations = _by_variance(H, gamma, X * A, T, rho, 2 * H, 2 * doublings(X, A, T) + 1)
     return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
+
+
+def _by_variance(span: float, gamma: float, pairs: int, T: int, rho: float, rate: float, phases: float) -> float:
+    """Deviations of values of this span, the sum of whose variances is at most `rate` T + span^2 `phases` and what the
+    deviations themselves add."""
+    L, a, b = 2 * pairs * log(1 + T / pairs), sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
+    alpha = a * sqrt(gamma * rho * L)
+    known = alpha * sqrt(rate * T + span**2 * phases) + b * span * rho * L
+    return 2 * known + 2 * span * alpha**2 + span * pairs + span
 
 
 def regret(
@@ -159,18 +165,65 @@ def regret(
 def _added(
     H: float, X: int, A: int, T: int, deviations: float, slack: float, tolerance: float, unknown_rewards: bool
 ) -> Optimism:
-    root, rewards = 2 * sqrt(2) * sqrt(H * X * A * T), 0.0
-    if unknown_rewards:
-        rho, rho_G = radii(H, X, A, 2, T, unknown_rewards=True)
-        rewards = (1 + sqrt(2)) * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G)) + X * A
+    rewards = _of_rewards(X * A, T, *radii(H, X, A, 2, T, unknown_rewards=True)) if unknown_rewards else 0.0
     parts = {
         "deviations": deviations, "first": H * X * A, "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
         "phases": 2 * H * (2 * doublings(X, A, T) + 1), "failure": 1.0 + H, "rewards": rewards,
     }  # fmt: skip
+    return _with_slack(parts, slack, 1.0, 2 * sqrt(2) * sqrt(H * X * A * T))
+
+
+def _of_rewards(pairs: int, T: int, rho: float, rho_G: float) -> float:
+    """What rewards that are not known cost."""
+    return (1 + sqrt(2)) * sqrt(pairs * T / 2) * (sqrt(rho) + sqrt(rho_G)) + pairs
+
+
+def _with_slack(parts: dict[str, float], slack: float, once: float, invalid: float) -> Optimism:
+    """What is said of slack: 2 slack / (1 - slack) times the parts, less what counts `once`."""
     times = 2 * slack / (1 - slack) if slack < 1 else inf
-    parts["slack"] = times * (sum(parts.values()) - 1) if slack > 0 else 0.0
-    parts["invalid"] = root
+    parts = {**parts, "slack": times * (sum(parts.values()) - once) if slack > 0 else 0.0, "invalid": invalid}
     return Optimism(sum(parts.values()), **parts)
+
+
+# ---- the average reward
+
+
+def average_radii(
+    states: int, actions: int, branching: int, steps: int, *, unknown_rewards: bool = False
+) -> tuple[float, float]:
+    """rho, the largest radius of the sets, and rho_G, that of the event; for pairs with B successors."""
+    X, A, T, m = states, actions, steps, 2 if unknown_rewards else 1
+    rho = log(X * (X + m) / float(levels(1.0, X, A, stage(T)))) + kappa(T)
+    return rho, log(m * X * A * T) + worst_redundancy(T, branching)
+
+
+def average(
+    diameter: float, states: int, actions: int, branching: int, steps: int, *, slack: float = 0.0,
+    tolerance: float = 0.1, unknown_rewards: bool = False,
+) -> Optimism:  # fmt: skip
+    """Theorems 6 and 7, the smaller of the two bounds on the expected T g* - sum of rewards.
+
+    They are O~(D sqrt(B X A T)) and O~(sqrt(D B X A T) + D B X A) for T >= X A. The sum of Bellman gaps is at most D
+    more. With S = 1.1 D,
+
+    (1 + sqrt 2) S sqrt(X A T / 2) (sqrt(rho) + sqrt(rho_G))                 deviations
+    + S X A                                                                  first visits
+    + 2 sqrt 2 sqrt(X A T) + 2 sqrt 2 tolerance sqrt(T)                      invalid plans, tolerance
+    + S (doublings + 1) + S                                                  phases, the event
+
+    and with slack < 1, S = 2.5 D and 2 slack / (1 - slack) times what is not of invalid plans.
+    """
+    D, X, A, T = inputs.horizon(diameter), states, actions, inputs.whole(steps, "steps")
+    S, K = (2.5 if slack > 0 else 1.1) * D, doublings(X, A, T) + 1
+    rho, rho_G = average_radii(X, A, branching, T, unknown_rewards=unknown_rewards)
+    plain = (1 + sqrt(2)) * S * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
+    of_coins = average_radii(X, A, 2, T, unknown_rewards=True)
+    parts = {
+        "deviations": min(plain, _by_variance(S, 1.0, X * A, T, max(rho, rho_G), 2.2 * S, K)), "first": S * X * A,
+        "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": S * K, "failure": S,
+        "rewards": _of_rewards(X * A, T, *of_coins) if unknown_rewards else 0.0,
+    }  # fmt: skip
+    return _with_slack(parts, slack, 0.0, 2 * sqrt(2) * sqrt(X * A * T))
 
 
 # ---- linear mixtures

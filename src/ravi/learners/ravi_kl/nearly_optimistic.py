@@ -5,7 +5,8 @@
     posterior   the optimal policy of a kernel drawn as PSRL draws it,    if its own is at least U(rho) - eps
 
 with eps = slack (U(rho) - U(rho / 2)), rho = scale (ln(m / delta_t) + kappa(n)) and m the number of bounds that must
-hold. Own optimistic returns are those at rho.
+hold. Own optimistic returns are those at rho. In the average reward returns are gains, and a candidate is played only
+where its optimistic biases at rho and at rho / 2 have spans of at most twice that of the greedy policy at rho.
 """
 
 import math
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_sum
+from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
 from ravi.estimators.rewarded import earn_step
@@ -25,11 +26,13 @@ from ravi.learners.ravi_kl.plausible import Sets
 from ravi.learners.ravi_kl.plausible import plan as best_policy
 from ravi.optimism.relative_entropy import most_of_coins
 
+SPANS = 2.0  # of the most optimistic bias: those of a candidate have at most that span
+
 
 class Numbers(NamedTuple):
     gamma: float
     bounds: int  # m
-    size: float  # H X A, of delta_t
+    size: float  # H X A, or X A in the average reward, of delta_t
     scale: float
     reward_scale: float
     tolerance: float  # plans end at a span of this / sqrt(t)
@@ -188,8 +191,22 @@ def _nearly(own, i, choice, level, tol):  # type: ignore[no-untyped-def]
             (own.own, best.dual, best.bound, best.visits), choice, True, own.room.of_sets,
         )  # fmt: skip
         if its_return >= best_return - slack * (best_return - half_return):
-            chosen = choice[i]
+            if own.numbers.gamma < 1.0:
+                chosen = choice[i]
+            else:
+                most = SPANS * _span(own.best.u[i])
+                if max(_span(own.own[i]), _span(own.half.u[i])) <= most:
+                    chosen = choice[i]
     _play(chosen, own.policy[i])
+
+
+@compiled
+def _span(u):  # type: ignore[no-untyped-def]
+    """max u - min u."""
+    low, high = np.inf, -np.inf
+    for x in each(u.shape[0]):
+        low, high = min(low, u[x]), max(high, u[x])
+    return team_max(high) - team_min(low)
 
 
 @compiled

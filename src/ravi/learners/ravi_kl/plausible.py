@@ -11,6 +11,9 @@ and the greedy policy, with a kernel of the sets, returns at most gamma span(del
 (docs/explanation/kl.md, Lemma 4). A plan ends when span(delta) <= tol. With `fixed`, the maximum over a is that of a
 given policy: then U is what this policy would return under its best kernel.
 
+In the average reward gamma is 1: u is mixed with L u, against periods, and every gain lies between min delta and max
+delta, so that U is the middle of these. A policy with recurrent classes of different gains has no U, and gets -inf.
+
 Between two backups of all pairs the actions and kernels just chosen are kept for sweeps that cost X B each. Where
 values have far to go, as along the corridors of a grid, a sweep moves them by one state only; then one in place, which
 takes every state after the one that it most likely leads to, moves them all the way (`_follow`). The certificate does
@@ -44,6 +47,9 @@ MANY = 400  # states, from which on values may have far to go
 HELP = 0.7  # of the span, after `_follow` and a sweep: more is no help
 NEAR = 1e-7  # of H: a span that is below it is closed by backups alone, for a kernel is known to the root of rounding
 MOST = 100_000  # backups of one plan
+FEW = 1_000  # of the plan of a given policy, in the average reward
+MIXING = 0.9  # of L u with u, in the average reward
+SWEEPS = 100  # between two backups at most, in the average reward: kept kernels may have several recurrent classes
 
 
 LOGARITHM = Range(lambda z, *_: (z >= -500) & (z <= 100) | np.isnan(z), "ln t from -500 to 100, or nan for none")
@@ -113,7 +119,7 @@ def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scrat
     u, dual, bound, planned = warm
     sizes, tos, ps, radii, counts, targets, qs, values, walks = scratch
     _, X, A, B = moves.shape
-    k, room, returns = team(), ROOM / (1 - gamma), 0.0
+    k, returns, span, inverse = team(), 0.0, np.inf, 1 - gamma
     size, to, p, radius, count, target, q, Lu, worth = (
         sizes[k], tos[k], ps[k], radii[k], counts[k], targets[k], qs[k], values[k, 0], values[k, 1],
     )  # fmt: skip
@@ -124,7 +130,11 @@ def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scrat
             if not fixed and planned[i, x, a] != visits[i, x, a]:
                 most[x, a] = np.inf
                 planned[i, x, a] = visits[i, x, a]
-    for backups in range(MOST):
+    limit = FEW if fixed and gamma == 1.0 else MOST
+    for backups in range(limit):
+        if gamma == 1.0:  # values are at most max u + 1
+            inverse = 1 / (1 + _highest(v)[0])
+        room = ROOM / inverse
         top, peak = 0.0, 0
         if not support:
             top, peak = _highest(v)
@@ -160,12 +170,14 @@ def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scrat
             mean += nu0[x] * best
         least, greatest, base, mean = team_min(least), team_max(greatest), team_min(base), team_sum(mean)
         span = greatest - least
-        done = span <= tol or backups + 1 == MOST
+        done = span <= tol or backups + 1 == limit
         if done:
             returns = (1 - gamma) * mean + gamma * (least + greatest) / 2
         for x in each(X):
             Lu[x] -= base
             if not done:
+                if gamma == 1.0:
+                    Lu[x] = MIXING * Lu[x] + (1 - MIXING) * v[x]
                 a = chosen[x]
                 y = np.int32(peak)
                 if support:
@@ -174,7 +186,7 @@ def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scrat
                     size[x, a], to[x, a], p[x, a], radius[x, a], v, y, v[y] - worth[x], z[x, a], target[x], q[x]
                 )
         sync()
-        if not done and span > NEAR / (1 - gamma):
+        if not done and span > NEAR / inverse:
             goal = max(SHRINK * span, 0.5 * tol)
             _settle(earned, gamma, chosen, (count, target, q), values[k], walks[k], span, goal)
         rise = -np.inf
@@ -189,7 +201,7 @@ def plan(i, successors, nu0, gamma, sets, share, tol, warm, choice, fixed, scrat
         sync()
         if done:
             break
-    return returns
+    return returns if span <= tol or gamma < 1.0 else -np.inf
 
 
 @compiled
@@ -254,13 +266,14 @@ def _settle(r, gamma, choice, kernels, values, walk, before, goal):  # type: ign
     most `goal`. `before` is that of the last one.
 
     Where a sweep shrinks the span little, values have far to go. Then states are brought to the values of those that
-    they lead to one after another (`_follow`), unless that does not help.
+    they lead to one after another (`_follow`), unless that does not help. In the average reward, `SWEEPS` at most.
     """
-    v, kept = values[0], values[2]
-    span, follows = _sweep(r, gamma, choice, kernels, values), values.shape[1] >= MANY
-    while span > goal:
+    v, kept, sweeps = values[0], values[2], 0
+    span, follows = _sweep(r, gamma, choice, kernels, values), values.shape[1] >= MANY and gamma < 1.0
+    while span > goal and (gamma < 1.0 or sweeps < SWEEPS):
         if not follows or span <= SLOW * before:
             before, span = span, _sweep(r, gamma, choice, kernels, values)
+            sweeps += 1
             continue
         for x in each(v.shape[0]):
             kept[x] = v[x]
@@ -294,6 +307,8 @@ def _sweep(r, gamma, choice, kernels, values):  # type: ignore[no-untyped-def]
         for j in range(count[x]):
             total += q[x, j] * v[np.uint32(target[x, j])]
         new[x] = r[x, choice[x]] + gamma * total
+        if gamma == 1.0:
+            new[x] = MIXING * new[x] + (1 - MIXING) * v[x]
         low, high, base = min(low, new[x] - v[x]), max(high, new[x] - v[x]), min(base, new[x])
     low, high, base = team_min(low), team_max(high), team_min(base)
     sync()  # all have read v

@@ -24,8 +24,13 @@ S(x, a) its support (support=on), or all states (support=off). Every form plans 
                    candidate=half: the policy of U(rho / 2). candidate=posterior: the optimal policy of a kernel drawn
                    from the posterior of a Dirichlet(1, ..., 1) on S: that of PSRL, under the same bound.
 
+In the average reward gamma is 1, U the optimistic gain, and nothing resets. rho = ln(X (X + 1) / delta_t) + kappa(n)
+with delta_t = min{1, sqrt(X A / t)} holds at the bias h* and at the least times to reach each state, which makes the
+span of the optimistic bias at most the diameter D; a candidate is played only where the spans of its own optimistic
+biases are at most twice that of the most optimistic one.
+
 Where rewards are not known, r is their upper confidence bound max {m : n kl(r_hat, m) <= rho} in greedy and slack, with
-2 X for X in both radii; mirror has the bonus of `ravi.learners.ravi_ucb.unknown_rewards`.
+2 X for X in both radii, X (X + 2) for X (X + 1); mirror has the bonus of `ravi.learners.ravi_ucb.unknown_rewards`.
 
 Constants: those above; in delta_t, t is rounded up to a power of two, so that sets whose counts did not move are as
 they were. `scale` multiplies rho (which is like a squared distance), `slack` is 1/2 unless given. Plans end at
@@ -120,10 +125,11 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
     `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
-    Setting: discounted with resets, tabular.
+    Setting: discounted with resets, or average reward (plan=slack with candidate=half, plan=greedy); tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)) for T >= X A, and O~(sqrt(H B X A T) + H B X A), for plan=slack and
     plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
-    of states of the largest support (X for plan=mirror with support=off). docs/explanation/kl.md, Theorems 1 to 3.
+    of states of the largest support (X for plan=mirror with support=off). In the average reward O~(D sqrt(B X A T)) and
+    O~(sqrt(D B X A T) + D B X A), D the diameter. docs/explanation/kl.md, Theorems 1 to 3, 6 and 7.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
@@ -140,7 +146,7 @@ def unknown_rewards(
     (rewards=bernoulli, unless the MDP has another law), r(x, a) (rewards=deterministic), or a beta variate of that mean
     (rewards=beta). `reward_scale` multiplies the radius of rewards, or their bonus (plan=mirror).
 
-    Setting: discounted with resets, tabular; rewards unknown.
+    Setting: discounted with resets, or average reward (as RAVI-KL); tabular; rewards unknown.
     Guarantee: that of RAVI-KL, and sqrt(X A T ln(X A T)) more.
     Composition: counts, and mean rewards x relative-entropy balls and those of coins x policy iteration on sets (or M
     mirror steps) x at resets and doublings (or at resets).
@@ -155,6 +161,8 @@ def unknown_rewards(
 
 def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
+    if problem.criterion == "average":
+        raise validation.InputError("plan is mirror, which is of the discounted criterion: take greedy or slack")
     scale, told, delta, anew = o.scale, is_told(o.support), validation.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
     problem, symbols = known(problem, told), outcomes(problem, told)
@@ -192,6 +200,8 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
     told = is_told(o.support)
+    if problem.criterion == "average" and o.candidate == "posterior":
+        raise validation.InputError("candidate is posterior, which is of the discounted criterion: take half")
     problem = known(problem, told)
     X, A = problem.states, problem.actions
     if o.plan == "slack" and o.slack is None:
@@ -238,7 +248,8 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
 def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float) -> Numbers:
     """Of the plans of `ravi.learners.ravi_kl.nearly_optimistic`."""
     X, A, H = problem.states, problem.actions, problem.horizon
+    bounds, size = (X, H * X * A) if problem.criterion == "discounted" else (X * (X + 1), X * A)
     return Numbers(
-        problem.discount, 2 * X if unknown else X, H * X * A, o.scale, reward_scale, theory.TOLERANCE, o.slack or 0.0,
+        problem.discount, bounds + X * unknown, size, o.scale, reward_scale, theory.TOLERANCE, o.slack or 0.0,
         is_told(o.support),
     )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Learners for episodes of a fixed length, with a policy for every stage."""

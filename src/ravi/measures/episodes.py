@@ -1,0 +1,134 @@
+"""What policies are worth in episodes, by backward induction, and what was earned.
+
+A policy is fixed when an episode begins, so that the regret of an episode is <nu_0, V* - V^pi>. V^pi_h is computed anew
+from the last stage whose policy is another one, or for which a later V is another one: the bits are those of a whole
+pass. A pass costs S X B products for a policy that is deterministic, S the steps of an episode; where a learner plans
+by a pass over all actions, this is 1 / A of it. `realised` is T rho* - sum_t r, what was lost along the path.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi._jit.functions import compiled
+from ravi._jit.teams import each, first, sync, team_max
+from ravi.core import MDP, Array, Measure, Recorder
+from ravi.measures.curve import Curve, add_steps, curve, grid
+from ravi.measures.recording import compiled_measure
+from ravi.planning.certificates import EPS, mean, tables
+from ravi.planning.episodes import EpisodicSolution, backup_error, policy_grain
+from ravi.runtime.ranges import Fixed, Number, Past, PolicyOrNan, Positive, Value
+from ravi.validation import LAWS
+
+
+class Episodes(NamedTuple):
+    """The policies that were scored last."""
+
+    policy: PolicyOrNan  # of all stages; one stage where it is stationary   (n, S X, A), or (n, X, A)
+    value: Value  # V^pi_0, ..., V^pi_{S-1}, and 0   (n, S + 1, X)
+    returns: Number  # rho                           (n,)
+    error: Positive  # certified bound on its error  (n,)
+
+
+def no_episodes(mdp: MDP, stages: int, n: int) -> Episodes:
+    """Before any policy."""
+    S, X, A = mdp.episode or 0, mdp.states, mdp.actions
+    error = backup_error(policy_grain(mdp), S) / S + 4 * EPS
+    none = np.full((n, max(stages, 1) * X, A), np.nan)
+    return Episodes(none, np.zeros((n, S + 1, X)), np.zeros(n), np.full(n, error))
+
+
+def scored_by(mdp: MDP) -> tuple[Any, ...]:
+    """What `score_episodes` reads of an MDP."""
+    arrays = tables(mdp, average=True)
+    return arrays.rewards, arrays.successors, arrays.transitions, mdp.initial
+
+
+@compiled
+def score_episodes(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
+    """The returns of the policy of seed i; a team's."""
+    (r, successors, P, nu0), (kept, V, returns, _) = scored
+    X, A, B = P.shape
+    S, stages = V.shape[1] - 1, kept.shape[1] // X
+    moved, changed = 0, 0  # whether V_{h+1}, and the policy of the stage, are others than before
+    for h in range(S - 1, -1, -1):
+        if h == S - 1 or h < stages - 1:  # else the last stage goes on
+            differs = 0
+            for x in each(X):
+                row = min(h, stages - 1) * X + x
+                for a in range(A):
+                    if kept[i, row, a] != policy[i, row, a]:
+                        kept[i, row, a] = policy[i, row, a]
+                        differs = 1
+            changed = team_max(differs)
+        differs = 0
+        if moved > 0 or changed > 0:
+            for x in each(X):
+                row = min(h, stages - 1) * X + x
+                mass = 0.0
+                for a in range(A):
+                    mass += kept[i, row, a]
+                value = _value(r[x], successors[x], P[x], kept[i, row], V[i, h + 1], abs(mass - 1.0) <= EPS * A)
+                if value != V[i, h, x]:
+                    V[i, h, x] = value
+                    differs = 1
+        moved = team_max(differs)
+        sync()
+    if first():
+        returns[i] = mean(nu0, V[i, 0]) / S
+
+
+@compiled
+def _value(r, successors, P, policy, V, whole):  # type: ignore[no-untyped-def]
+    """sum_a pi(a) (r(a) + <P(a), V>) of the probabilities by which actions are drawn (`ravi.runtime.walk.draw`).
+    whole: they are the policy itself, but for rounding."""
+    A, B = P.shape
+    last, mass, total = 0, 0.0, 0.0
+    for a in range(A):
+        if policy[a] > 0.0:
+            last = a
+    for a in range(last + 1):
+        p = policy[a]
+        if not whole:
+            below = min(mass, 1.0)
+            mass += policy[a]
+            p = (min(mass, 1.0) if a < last else 1.0) - below
+        if p > 0.0:
+            future = 0.0
+            for j in range(B):
+                future += P[a, j] * V[successors[a, j]]
+            total += p * (r[a] + future)
+    return total
+
+
+class Earned(NamedTuple):
+    reward: Curve
+    key: Fixed  # of the rewards that are drawn   (n,)
+    plays: Past  # t                              (n,)
+
+
+def earnings(mdp: MDP, steps: int, points: int, solution: EpisodicSolution) -> Measure:
+    """The curve of the rewards, their sum, and T rho* less that."""
+    times = grid(steps, points)
+
+    def results(m: Earned) -> dict[str, Array]:
+        realised = m.plays * solution.optimum - m.reward.total
+        return {"reward": m.reward.values, "reward_total": m.reward.total, "realised": realised}
+
+    def own(m: Earned, teams: int, rows: int) -> tuple[Any, ...]:
+        return times, *m.reward, m.key, m.plays, mdp.rewards, LAWS[mdp.reward_law or "deterministic"]
+
+    def init(keys: Array) -> Earned:
+        return Earned(curve(len(keys), times), np.array(keys, np.uint64), np.zeros(len(keys), np.int64))
+
+    return compiled_measure("earnings", init, results, Recorder(_record_earned, own, reads=1))
+
+
+@compiled
+def _record_earned(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    if first():
+        times, total, cursor, values, key, plays, rewards, law = own
+        xs, actions, _, _, _, lengths, firsts, _ = path
+        if lengths[i] > 0:
+            plays[i] = firsts[i] + lengths[i] - 1
+        add_steps(i, i + 1, times, total, cursor, values, rewards, law, key, firsts, lengths, xs, actions)

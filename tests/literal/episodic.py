@@ -1,0 +1,94 @@
+"""Learners in episodes from their papers' pseudo-code, in plain NumPy: slow, and independent of the library.
+
+As in `tests.literal.tabular`; stages count from 0, and S is the length of an episode.
+"""
+
+from math import log, sqrt
+
+import numpy as np
+
+
+def ucbvi(c):
+    S, delta, scale = c.mdp.episode, c.settings["delta"], c.settings["scale"]
+    L = log(5 * c.X * c.A * c.T / delta)
+    history, Q = [], np.full((S, c.X, c.A), float(S))  # of (h, x, a, y)
+    for start, plays in c.epochs():
+        N = np.zeros((c.X, c.A, c.X))
+        met = np.zeros((S + 1, c.X))  # N'_{k,h}(x)
+        for h, x, a, y in history:
+            N[x, a, y] += 1
+            met[h, x] += h == 0
+            met[h + 1, y] += 1
+        V = np.zeros((S + 1, c.X))
+        for h in reversed(range(S)):
+            for x in range(c.X):
+                for a in range(c.A):
+                    n = N[x, a].sum()
+                    if n == 0:
+                        Q[h, x, a] = S
+                        continue
+                    p = N[x, a] / n
+                    if c.settings["bonus"] == "hoeffding":
+                        b = 7 * S * L * sqrt(1 / n)
+                    else:
+                        variance = p @ V[h + 1] ** 2 - (p @ V[h + 1]) ** 2
+                        with np.errstate(divide="ignore"):
+                            others = np.minimum(100**2 * S**3 * c.X**2 * c.A * L**2 / met[h + 1], S**2)
+                        b = sqrt(max(8 * L * variance / n, 0)) + 14 * S * L / (3 * n) + sqrt(8 * (p @ others) / n)
+                    Q[h, x, a] = min(Q[h, x, a], S, c.r[x, a] + p @ V[h + 1] + scale * b)
+                V[h, x] = Q[h, x].max()
+        yield {"t": start, "greedy": Q.copy(), "Q": Q.copy(), "V": V}
+        history += [(h, x, a, y) for h, (x, a, y, _) in enumerate(plays)]
+
+
+def ucrl_vtr(c):
+    s, S, d = c.settings, c.mdp.episode, c.psi.shape[-1]
+    M, w, planned = s["regularization"] * np.eye(d), np.zeros(d), -np.inf
+    for start, plays in c.epochs():
+        log_det = np.linalg.slogdet(M)[1]
+        if s["replan"] == "reset" or log_det > planned + log(2):
+            planned, theta = log_det, np.linalg.solve(M, w)
+            beta = S / 2 * sqrt(log_det - d * log(s["regularization"]) + 2 * log(1 / s["delta"]))
+            beta = s["scale"] * (beta + sqrt(s["regularization"]) * s["parameter_bound"])
+            V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
+            for h in reversed(range(S)):
+                X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
+                wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
+                Q[h] = np.clip(c.r + X_h @ theta + beta * wide, 0, S)
+                V[h] = Q[h].max(-1)
+        yield {"t": start, "greedy": Q.copy(), "theta": theta, "beta": beta, "V": V.copy()}
+        for h, (x, a, y, _) in enumerate(plays):
+            f = V[h + 1] @ c.psi[x, a]
+            M = M + np.outer(f, f)
+            w = w + V[h + 1][y] * f
+
+
+def optimistic_q(c):
+    """Of the episodes in which one policy is played: the first step, Q before, Q and V after."""
+    S, scale, iota = c.mdp.episode, c.settings["scale"], log(c.X * c.A * c.T / c.settings["delta"])
+    Q, V = np.full((S, c.X, c.A), float(S)), np.full((S + 1, c.X), float(S))
+    V[S] = 0
+    seen = {}  # V_{h+1}(y) of every (h, x, a)
+    t_k, before = 1, Q.copy()
+    for start, plays in c.epochs():
+        if (Q.argmax(-1) != before.argmax(-1)).any():
+            yield {"t": t_k, "greedy": before, "raw": Q.copy(), "V": V.copy()}
+            t_k, before = start, Q.copy()
+        for h, (x, a, y, _) in enumerate(plays):
+            values = seen.setdefault((h, x, a), [])
+            values.append(V[h + 1, y])
+            t = len(values)
+            alpha = (S + 1) / (S + t)
+
+            def beta(t, values=values):
+                if t == 0:
+                    return 0.0
+                wide = sqrt(S**3 * iota / t)
+                return min(sqrt(S / t * (np.var(values[:t]) + S) * iota) + sqrt(S**7 * c.X * c.A) * iota / t, wide)
+
+            b = sqrt(S**3 * iota / t)
+            if c.settings["bonus"] == "bernstein":
+                b = (beta(t) - (1 - alpha) * beta(t - 1)) / (2 * alpha)
+            Q[h, x, a] = (1 - alpha) * Q[h, x, a] + alpha * (c.r[x, a] + V[h + 1, y] + scale * b)
+            V[h, x] = min(S, Q[h, x].max())
+    yield {"t": t_k, "greedy": before, "raw": Q, "V": V}

@@ -1,0 +1,188 @@
+"""Episodes of a fixed length: the criterion of an MDP, its optimum by stage, its runs and their regret."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import ravi
+from ravi.core import MDP, Measure
+from ravi.live.agent import agent
+from ravi.mdps import garnet
+from ravi.runtime.result import Run
+from ravi.validation import InputError
+from tests.helpers import assert_same_bits, bits
+from tests.support.learners import EPISODES
+from tests.support.pretended_gpu import pretend
+
+RIVER = "riverswim/4,criterion=episodic,episode=7"
+COMPILED = [
+    "uniform",
+    "optimum",
+    "optimistic-q,scale=0.01",
+    "optimistic-q,scale=0.01,bonus=bernstein",
+    "ucbvi,scale=0.05",
+    "ucbvi,scale=0.05,bonus=hoeffding",
+]
+NOTHING = Measure("nothing", lambda keys: (), lambda m, state, path, opening: m, lambda m: {})
+
+
+def exact(mdp, choose):
+    """V by stage, in rational arithmetic; choose: of Q_h (X, A), V_h."""
+    P = [[[Fraction(p) for p in row] for row in rows] for rows in mdp.transitions.tolist()]
+    P = [[[p / sum(row) for p in row] for row in rows] for rows in P]
+    V, found = [Fraction(0)] * mdp.states, []
+    for h in range(mdp.episode - 1, -1, -1):
+        Q = [
+            [
+                Fraction(mdp.rewards[x, a].item())
+                + sum(p * V[y] for p, y in zip(P[x][a], mdp.successors[x, a].tolist(), strict=True))
+                for a in range(mdp.actions)
+            ]
+            for x in range(mdp.states)
+        ]
+        V = [choose(h, x, row) for x, row in enumerate(Q)]
+        found.append(V)
+    return found[::-1]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_values_by_stage_are_within_their_error_of_rational_arithmetic(seed):
+    mdp = garnet(2 + seed % 4, 1 + seed % 3, 1 + seed % 2, seed, 0.9).in_episodes(1 + seed % 7)
+    best, policy = (
+        ravi.solve(mdp),
+        np.random.default_rng(seed).dirichlet(np.ones(mdp.actions), (mdp.episode, mdp.states)),
+    )
+    rows = [[[Fraction(p) / sum(map(Fraction, row)) for p in row] for row in stage] for stage in policy.tolist()]
+    found = ravi.evaluate(mdp, policy)
+    for made, true in (
+        (best, exact(mdp, lambda h, x, Q: max(Q))),
+        (found, exact(mdp, lambda h, x, Q: sum(p * q for p, q in zip(rows[h][x], Q, strict=True)))),
+    ):
+        off = max(
+            abs(Fraction(v) - w) for V, W in zip(made.V.tolist(), true, strict=True) for v, w in zip(V, W, strict=True)
+        )
+        assert off <= made.error <= 1e-12
+    assert ravi.evaluate(mdp, best.policy).value >= best.value - best.policy_error * mdp.episode
+    assert best.optimum == best.value / mdp.episode
+    assert ravi.return_of(mdp, policy) == found.returns
+    mu = ravi.occupancy(mdp, policy)
+    assert mu.mu.shape == (mdp.episode, mdp.states, mdp.actions)
+    assert np.abs(mu.nu.sum(-1) - 1).max() <= mu.error
+    assert abs((mu.mu * mdp.rewards).sum() - found.value) <= mdp.episode * mu.error + found.error
+
+
+def test_deep_sea_is_swum_in_one_episode():
+    """V*_h of the diagonal is the treasure; one policy for all stages is the same by stage."""
+    mdp = ravi.mdp("deep-sea/6,criterion=episodic,episode=6")
+    best = ravi.solve(mdp)
+    assert best.value == pytest.approx(1.0, abs=best.error)
+    one = np.full((36, 2), 0.5)
+    assert np.array_equal(ravi.evaluate(mdp, one).V, ravi.evaluate(mdp, np.tile(one, (6, 1, 1))).V)
+
+
+def test_the_criterion_is_part_of_the_mdp(tmp_path):
+    mdp = ravi.mdp(RIVER)
+    assert (mdp.criterion, mdp.episode, mdp.problem.episode, mdp.discount) == ("episodic", 7, 7, 1.0)
+    assert len({mdp.digest, ravi.mdp("riverswim/4").digest, ravi.mdp("riverswim/4,criterion=average").digest}) == 3
+    assert mdp.digest != ravi.mdp(mdp, criterion="episodic", episode=8).digest
+    mdp.save(tmp_path / "mine.mdp")
+    assert MDP.load(tmp_path / "mine.mdp").digest == ravi.mdp(f"{tmp_path / 'mine.mdp'}").digest == mdp.digest
+    assert ravi.mdp(mdp, criterion="average").name == "riverswim/4,criterion=average"
+    assert ravi.mdp(mdp, criterion="episodic", episode=7) is mdp
+    assert ravi.mdp("riverswim/4", criterion="episodic", episode=7).name == RIVER
+    P, r, given = [[[0.5, 0.5]], [[0.0, 1.0]]], [[0.0], [1.0]], {"initial": 0, "criterion": "episodic", "episode": 3}
+    assert MDP.from_dense(P, r, **given).episode == 3
+    psi, to = [[[[1, 0], [0, 1]]], [[[1, 0], [0, 1]]]], [[[0, 1]], [[0, 1]]]
+    assert MDP.from_features(psi, [0.3, 0.7], to, [[0], [1]], **given).episode == 3
+    assert MDP.from_linear([[[1, 0]], [[0, 1]]], [[0.5, 0.5], [0, 1]], [0, 1], **given).episode == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: ravi.mdp("riverswim/4,criterion=episodic,episode=0"), "episode is 0; it must be at least 1"),
+        (lambda: ravi.mdp("riverswim/4,criterion=episodic,episode=2.5"), "episode is 2.5, not a whole number"),
+        (lambda: ravi.mdp("riverswim/4,criterion=episodic"), "episode is missing: criterion='episodic' goes with"),
+        (lambda: ravi.mdp("riverswim/4,episode=5"), "criterion='discounted' has none: say criterion='episodic'"),
+        (lambda: ravi.mdp("riverswim/4,criterion=average,episode=5"), "criterion='average' has none: say criterion"),
+        (lambda: ravi.mdp("riverswim/4,discount=.9,criterion=episodic,episode=5"), "discount is '.9', but criterion"),
+        (lambda: ravi.mdp(RIVER, episode=3), "the episode is given twice: 7 in the id, and as 3"),
+        (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, episode=3), "episode is 3, but criterion='discounted'"),
+        (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="episodic", episode=3), "discount is 0.9, but"),
+        (
+            lambda: ravi.run("ravi-kl", RIVER, 100),
+            "ravi-kl is for the .* criterion, and riverswim/4.* the episodic one",
+        ),
+        (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),
+        (lambda: ravi.run("ucbvi/doubling", RIVER, 100), "for the discounted criterion"),
+        (lambda: ravi.run("ucbvi", RIVER, 100, pad=True), "pad is true, which is of the discounted .* in episodes"),
+        (lambda: ravi.run("ucbvi", RIVER, 100, record=["trajectory"]), "'trajectory', which is of the discounted"),
+        (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "in episodes: there is one method"),
+        (lambda: ravi.evaluate(ravi.mdp(RIVER), np.full((6, 4, 2), 0.5)), r"policy has shape \(6, 4, 2\); in episodes"),
+        (lambda: ravi.run("ravi-ucb", "large/riverswim/4,criterion=episodic,episode=5", 9), "and a large world has"),
+        (lambda: agent("ravi-kl", ravi.mdp(RIVER).problem, 10), "criterion"),
+    ],
+)
+def test_what_the_criterion_does_not_allow_is_refused_by_name(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+@pytest.mark.parametrize("learner", COMPILED)
+def test_runs_are_the_same_alone_in_parts_in_python_and_on_a_gpu(learner, tmp_path, monkeypatch):
+    T, seeds = 300, [3, 8, 1]
+    batch = ravi.run(learner, RIVER, T, seeds, record=["stream"])
+    for row, seed in enumerate(seeds):
+        assert_same_bits(bits(ravi.run(learner, RIVER, T, [seed], record=["stream"])), bits(batch, row))
+    half = ravi.run(learner, RIVER, T, seeds, record=["stream"], pause=100)
+    half.save(tmp_path / "half.run")
+    again = ravi.resume(Run.load(tmp_path / "half.run"), learner, RIVER)
+    by_python = ravi.run(learner, RIVER, T, seeds, record=["stream"], measures=[NOTHING])
+    pretend(monkeypatch)
+    there = ravi.run(learner, RIVER, T, seeds, record=["stream"], device="gpu")
+    for other in (again, by_python, there):
+        assert all(np.array_equal(array, other.results[name]) for name, array in batch.results.items())
+        assert np.array_equal(other.last_policy, batch.last_policy)
+
+
+def test_the_regret_is_the_sum_over_episodes_and_a_part_of_one_counts_by_its_share():
+    mdp, T = ravi.mdp(RIVER), 100  # 14 episodes and two steps
+    policies = []
+    spy = Measure(
+        "spy", lambda keys: (), lambda m, s, path, opening: (policies.append(s.policy[0].copy()), m)[1], lambda m: {}
+    )
+    made = ravi.run("ucbvi,scale=0.05", mdp, T, [4], points=T, measures=[spy], record=["stream"])
+    best = ravi.solve(mdp).value
+    gaps = [best - ravi.evaluate(mdp, policy).value for policy in policies]
+    assert len(gaps) == 15
+    assert made.regret[0] == pytest.approx(sum(gaps[:14]) + gaps[14] * 2 / 7, abs=made.regret_error[0])
+    assert made.regret_curve[0, 6::7] == pytest.approx(np.cumsum(gaps[:14]), abs=made.regret_error[0])
+    assert made.gap_k[0] * 7 == pytest.approx(gaps, abs=1e-12)
+    reset = made.results["stream_reset"][0]
+    assert np.array_equal(np.flatnonzero(reset) + 1, np.arange(7, T + 1, 7))
+    earned = mdp.rewards[made.results["stream_state"][0], made.results["stream_action"][0]].sum()
+    assert made.results["realised"][0] == pytest.approx(T * best / 7 - earned, abs=1e-9)
+    assert made.regret_error[0] < 1e-9
+
+
+def test_in_the_mean_the_regret_is_what_was_lost():
+    """Of whole episodes: within five standard errors, by chance not once in a million."""
+    made = ravi.run("uniform", RIVER, 140, seeds=4000)
+    off = made.results["realised"] - made.regret
+    assert abs(off.mean()) <= 5 * off.std() / np.sqrt(len(off)) + made.regret_error.max()
+
+
+def test_an_optimal_policy_has_no_regret():
+    made = ravi.run("optimum", EPISODES[0], 500, seeds=3)
+    assert (made.regret <= made.regret_error).all()
+    assert "episodes" in repr(made)
+    assert "optimum rho*" in repr(made)
+
+
+def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():
+    fine, wide, none = (
+        ravi.run(f"{one}", "deep-sea/4,criterion=episodic,episode=4", 20_000, 8).regret.mean()
+        for one in ("ucbvi,scale=0.02", "ucbvi,scale=0.02,bonus=hoeffding", "uniform")
+    )
+    assert fine < wide < none
