@@ -54,8 +54,8 @@ from ravi._jit.teams import each, team
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.bellman import entries_of
 from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Action, Policy, Value
@@ -121,7 +121,7 @@ class Options(NamedTuple):
             validation.positive(self.accuracy, "accuracy"),
             validation.positive(self.tolerance, "tolerance"),
         )
-        return Options(scale, delta, accuracy, self.m, tolerance, "on" if is_told(self.support) else "off")
+        return Options(scale, delta, accuracy, self.m, tolerance, "on" if uses_support(self.support) else "off")
 
 
 def optimistic(
@@ -129,8 +129,8 @@ def optimistic(
     least: int = 1, most: int = UNLIMITED,
 ) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
-    support = is_told(o.support)
-    problem = known(problem, support)
+    support = uses_support(o.support)
+    problem = on_support(problem, support)
     X, A, gamma, H = problem.states, problem.actions, problem.discount, problem.horizon
     pairs, theta = X * A, max(o.tolerance / (gamma * H), GRAIN * H)
     rows = problem.rewards.reshape(pairs), problem.successors.reshape(pairs, -1)
@@ -151,7 +151,7 @@ def optimistic(
         whole, real = np.zeros((teams, 3 * X + 1 + places), np.int32), np.empty((teams, 4 * X + places))  # of `_parted`
         return (s.best, s.policy), model, index, min(most, UNLIMITED), visits, moves, Q, s.V, s.known, whole, real
 
-    made = settings | {"tolerance": gamma * H * theta} | recorded(support)
+    made = settings | {"tolerance": gamma * H * theta} | support_setting(support)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
     return compiled_learner(name, init, form, made, side_information=SideInformation(support))
 

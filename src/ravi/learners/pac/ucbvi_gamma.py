@@ -44,8 +44,8 @@ from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.bellman import predecessors
 from ravi.runtime.ranges import Action, Count, Place, Policy, Positive, Value, between
 from ravi.runtime.seedwise import compiled_learner
@@ -74,8 +74,8 @@ def ucbvi_gamma(
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
     scale, delta = o
     validation.one_of(third_term, ("on", "off"), "third_term")
-    known_support = is_told(support)
-    problem = known(problem, known_support)
+    known_support = uses_support(support)
+    problem = on_support(problem, known_support)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
@@ -98,8 +98,11 @@ def ucbvi_gamma(
         todo, seeds = np.empty((teams, pairs), np.int32), (visits, moves, Q, s.V, s.plays, s.spread, s.changed, s.many)
         return (s.best, s.policy), r.reshape(pairs), rows, *before, *constants, *seeds, *stamps, todo
 
-    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(known_support)
+    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | support_setting(
+        known_support
+    )
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
+    made |= support_setting(known_support)
     return compiled_learner("ucbvi-gamma", init, form, made, side_information=SideInformation(known_support))
 
 
