@@ -128,24 +128,34 @@ def run(
 
 def compare(
     mdp: MDP,
-    learners: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).",
-            autocompletion=completion.learners,
-        ),
-    ],
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    learners: Annotated[list[str], typer.Argument(autocompletion=completion.learners)],
+    *,
+    steps: str = "1e5",
     seeds: Annotated[str, SEEDS] = "16",
-    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
-    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
+    level: float = 0.95,
+    figure: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
     as_json: JSON = False,
 ) -> None:
     """Compare learners on an MDP, on the same seeds: exact regret with intervals, upper quantiles, and who is behind.
 
     For many MDPs, tuning, or runs of hours use a suite: ravi suite run.
+
+    Parameters
+    ----------
+    learners
+        Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).
+    steps
+        T, the number of steps of each seed.
+    level
+        The confidence level of the intervals.
+    figure
+        Draw the regret into this file (png, pdf, svg).
+    device
+        cpu or gpu.
+    threads
+        The number of threads; all cores by default.
     """
     from ravi import validation
     from ravi.comparison import compare
