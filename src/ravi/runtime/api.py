@@ -57,7 +57,7 @@ Callback = Callable[[Look], None]
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 
 
-OPTIONAL = ("trajectory", "stream")  # what `record` may name
+OPTIONAL = ("trajectory", "gain", "stream")  # what `record` may name
 LOG = logging.getLogger("ravi")
 
 
@@ -119,7 +119,8 @@ def run(
     seeds
         How many (0, 1, ...), or a list of them.
     record
-        "trajectory" (the regret of the earlier literature), "stream" (every step).
+        "trajectory" (the regret of the earlier literature; with a discount), "gain" (the regret by gains; in the
+        average reward), "stream" (every step).
     measures
         Further ones, each a `Measure`.
     points
