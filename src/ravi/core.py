@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -722,9 +723,19 @@ class Measure(NamedTuple):
     recorder: Recorder | None = None
 
 
-def an_mdp(value: Any, name: str = "mdp") -> MDP:
-    """An MDP itself, where no id is taken."""
-    return validation.instance(value, MDP, name, "an MDP: ravi.mdp('riverswim/6') makes one")
+AnyMDP: TypeAlias = MDP | str | os.PathLike[str]  # itself, its id, or its file
+
+
+def _not_named(source: Any) -> MDP:
+    return validation.instance(source, MDP, "mdp", "an MDP: ravi.mdp('riverswim/6') makes one")
+
+
+by_name: Callable[[Any], MDP] = _not_named  # the MDP of an id or a file: `ravi.ids` puts its `mdp` here
+
+
+def an_mdp(value: Any) -> MDP:
+    """An MDP: itself, or what stands for one."""
+    return value if isinstance(value, MDP) else by_name(value)
 
 
 def a_problem(value: Any, name: str = "problem") -> Problem:

@@ -189,7 +189,7 @@ def test_an_ill_folder_is_told_in_full(folder):
         store.write([failed(launch, "psrl", seeds=(3,))])
     content = io.BytesIO()
     made().save(content)
-    store.keep_checkpoint(setting().digest, [0, 1, 2], content.getvalue())
+    store.keep_checkpoint(setting().digest, "0" * 20, content.getvalue())
     (folder / "checkpoints" / "strange.run").write_bytes(b"x")
     (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
     ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")

@@ -20,6 +20,7 @@ from typing import Any
 
 from ravi import ids, validation
 from ravi.core import MDP, Problem, a_problem
+from ravi.gymnasium import changed_by
 from ravi.live.discovery import FIRST
 from ravi.live.encoders import Encoder, count_of, encoder_from, kind_of
 from ravi.live.environment import Environment
@@ -28,7 +29,6 @@ from ravi.live.grid_choice import FoundGrid, choose_grid, one_cell
 from ravi.live.local_linear import LocalLinear
 from ravi.live.rewards import MODES, UNSEEN, RewardRange
 from ravi.live.table import FEW
-from ravi.mdps.from_gymnasium import changed_by
 from ravi.validation import InputError, require_table
 
 DISCOUNT = 0.99
@@ -265,7 +265,7 @@ def _range_of_table(stream: Environment) -> tuple[float, float] | None:
 
 def _table_of(stream: Environment, discount: float) -> MDP:
     """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
-    from ravi.mdps.from_gymnasium import TimeLimitDropped, mdp
+    from ravi.gymnasium import TimeLimitDropped, mdp
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TimeLimitDropped)
