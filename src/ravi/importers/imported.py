@@ -35,6 +35,19 @@ class Imported:
         Their labels, where they have others than numbers   (X,), (A,).
     stands_for
         The action that an action is, where a state has fewer   (X, A).
+
+    Examples
+    --------
+    >>> import ravi
+    >>> moves = {
+    ...     "state": ["a", "b"],
+    ...     "action": ["go"] * 2,
+    ...     "next": ["b", "a"],
+    ...     "probability": [1] * 2,
+    ...     "reward": [0, 1],
+    ... }
+    >>> ravi.importers.table(moves, discount=0.5).states
+    ['a', 'b']
     """
 
     mdp: MDP
