@@ -498,6 +498,7 @@ class KernelSets(NamedTuple):
     scale: float  # multiplies rho
     slack: float = 0.0  # of eps; 0 for the most optimistic policy
     kernels: int = 0  # d of a mixture; 0 for a table
+    delta: float | None = None  # of the L1 balls of UCRL2, in place of sets in relative entropy
 
 
 class Seedwise(NamedTuple):

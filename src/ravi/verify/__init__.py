@@ -30,6 +30,7 @@ from ravi.planning.solver import solve
 from ravi.runtime.api import resolved
 from ravi.verify import (
     analysis,
+    average,
     changing_rewards,
     discussion,
     doubling,
@@ -94,6 +95,10 @@ UNKNOWN: tuple[Claim, ...] = unknown_rewards.claims_of(VARIANTS)  # of those tha
 DOUBLING: tuple[Claim, ...] = doubling.claims_of(VARIANTS)  # of those that do not know T
 KINDS: tuple[Claim, ...] = tuple(claim for kind in OWN.values() for claim in kind.registry.claims)
 SETS: tuple[Claim, ...] = tuple(sets.registry.claims)  # of optimistic plans, RAVI-KL's
+AVERAGE: tuple[Claim, ...] = tuple(average.registry.claims)  # of any learner in the average reward
+OPTIMISTIC: tuple[Claim, ...] = (  # of RAVI-KL there
+    *AVERAGE[:1], *(claim for claim in SETS if claim.id in average.SHARED), *average.of_sets.claims,
+)  # fmt: skip
 MIXTURES: tuple[Claim, ...] = (*(claim for claim in SETS if claim.id in mixtures.SHARED), *mixtures.registry.claims)
 
 
@@ -118,6 +123,14 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     """Rewards that change; phases of unknown T; plans on sets of kernels; several backups an epoch; or Algorithm 1."""
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
+    if mdp.criterion == "average":
+        setting = average.setting_of(learner, mdp, steps)
+        if setting.sets is None:
+            many = len(AVERAGE) if setting.average.ucrl2 < float("inf") else 1  # the last is about UCRL2
+            return Form(learner, setting, list(AVERAGE[:many]), setting.average.ucrl2)
+        return Form(learner, setting, list(OPTIMISTIC), average.explicit(setting), plan_of=average.plan_of)
+    if learner.sets is not None and learner.sets.delta is not None:  # UCRL2's, with a discount
+        learner = learner._replace(sets=None)
     if not (learner.parts or learner.sets or isinstance(learner.plan, Phases) or isinstance(world, Changing)):
         raise validation.InputError(f"{learner.name} is not of RAVI-UCB's form: no claim is about it (take ravi-ucb)")
     if mdp.states > MOST_STATES:
@@ -157,7 +170,8 @@ def wanted(claim: Claim, only: Sequence[str]) -> bool:
 @cache
 def _known(name: str) -> None:
     """An error unless a claim has this name."""
-    every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *SETS, *MIXTURES, *doubling.registry.claims)
+    plans = (*SETS, *AVERAGE, *OPTIMISTIC, *MIXTURES)
+    every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *plans, *doubling.registry.claims)
     if not any(_names(claim, name) for claim in every):
         near = validation.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
         hint = near or " Ids are P1, A15 or T5, say; `ravi verify MDP LEARNER` prints all that apply."

@@ -462,8 +462,8 @@ def run_recorded(
 
     states = Measure("states", lambda keys: (), record, lambda m: {})
     made = run(
-        learner, setting.mdp, setting.steps, seeds, record=["stream"], measures=[states], pad=setting.sets is None,
-        progress=progress,
+        learner, setting.mdp, setting.steps, seeds, record=["stream"], measures=[states],
+        pad=setting.sets is None and setting.average is None, progress=progress,
     )  # fmt: skip
     return made, (_seed(setting, made, kept, i, plan_of) for i in range(len(made.seeds)))
 
@@ -473,11 +473,12 @@ def _seed(setting: RunSetting, made: Run, kept: list[tuple[Any, Array, Array]], 
     states, starts, walked = zip(*mine, strict=True)
     x, a, y, reset = (made.results[f"stream_{name}"][i] for name in ("state", "action", "successor", "reset"))
     some, joined = x >= 0, tree.join(states)
+    gaps: Any = made.gap_k[i] if setting.average is None else None
     return Played(
         setting, phases=_phases(setting, starts), seed=made.seeds[i], states=joined, last=tree.seed(made.state, i),
-        data=joined.data, starts=np.array(starts), walked=walked, plan_of=plan_of, x=x[some], a=a[some], y=y[some],
-        reset=reset[some], regret=made.regret[i], gap_k=made.gap_k[i], plays=made.plays[i], padding=made.padding[i],
-        output_policy=made.output_policy[i],
+        data=getattr(joined, "data", None), starts=np.array(starts), walked=walked, plan_of=plan_of, x=x[some],
+        a=a[some], y=y[some], reset=reset[some], regret=made.regret[i], gap_k=gaps, plays=made.plays[i],
+        padding=made.padding[i], output_policy=made.output_policy[i],
     )  # fmt: skip
 
 

@@ -226,7 +226,7 @@ claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2",
 # ---- the plans
 
 
-def _worst_redundancy(n: Array, B: int) -> Array:
+def worst_redundancy(n: Array, B: int) -> Array:
     """C_B(n)."""
     return gammaln(0.5) + gammaln(n + B / 2) - gammaln(B / 2) - gammaln(n + 0.5)
 
@@ -235,7 +235,7 @@ def radius_of_truth(setting: RunSetting, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
     mdp = setting.mdp
     pairs = mdp.states * mdp.actions * (2 if setting.told.rewards else 1)
-    return log(pairs * setting.steps) + _worst_redundancy(n, outcomes(mdp, True))
+    return log(pairs * setting.steps) + worst_redundancy(n, outcomes(mdp, True))
 
 
 def fixed_point(
@@ -257,7 +257,7 @@ def plan_of(s: Played) -> Plan:
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
     unknown, successors = setting.told.rewards is not None, on_support(mdp, setting.told.support).successors
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
-    rho = given.scale * (level[:, None, None] + _worst_redundancy(n, 2))
+    rho = given.scale * (level[:, None, None] + worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
     if unknown:
         r = highest_rewards(state.earned.plays, state.earned.total, level, setting.told.reward_scale)

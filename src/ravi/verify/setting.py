@@ -35,6 +35,7 @@ class RunSetting(NamedTuple):
     length: int = 0  # l_i, likewise
     first: int = 0  # l, likewise
     of: Callable[[int], RunSetting] | None = None  # phase i as a setting, likewise
+    average: Any = None  # an `average.Truth` in the average reward
     world: Any = None  # the `Changing` where rewards change: those of `mdp`, and the optimum, are of the mean table
 
     @property
@@ -47,7 +48,8 @@ class RunSetting(NamedTuple):
 
     @property
     def atol(self) -> float:
-        return 1e-9 * self.mdp.horizon  # of an identity in float64
+        values = self.mdp.horizon if self.average is None else 1 + float(np.ptp(self.solution.bias))  # type: ignore[attr-defined]
+        return 1e-9 * values  # of an identity in float64
 
     @property
     def entropy(self) -> float:

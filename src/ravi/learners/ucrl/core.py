@@ -33,7 +33,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
-from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
+from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
@@ -128,9 +128,11 @@ class Options(NamedTuple):
 
 
 def extended(
-    name: str, problem: Problem, plausible: Plausible, o: Options, more: Mapping[str, Any] = {}, *, span: float = np.inf
-) -> Learner:
-    """The learner whose plausible kernels are those of `plausible`. more: for the record."""
+    name: str, problem: Problem, plausible: Plausible, o: Options, more: Mapping[str, Any] = {}, *,
+    span: float = np.inf, checked: KernelSets | None = None,
+) -> Learner:  # fmt: skip
+    """The learner whose plausible kernels are those of `plausible`. more: for the record; checked: what `ravi verify`
+    reads."""
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
     successors = all_states(X, A) if blind else on_support(problem, told).successors
@@ -155,7 +157,7 @@ def extended(
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | support_setting(told)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
-    return compiled_learner(name, init, form, record, side_information=SideInformation(told))
+    return compiled_learner(name, init, form, record, side_information=SideInformation(told), sets=checked)
 
 
 def _now(s: State) -> Array:

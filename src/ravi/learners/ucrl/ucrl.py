@@ -8,7 +8,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each
-from ravi.core import Array, Learner, Problem
+from ravi.core import Array, KernelSets, Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
 from ravi.optimism import known_support, sets
@@ -53,7 +53,7 @@ def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
     one = np.ones((1, problem.states, problem.actions))
     validation.derived(lambda: scale * float(l1_radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
-    return extended("ucrl2", problem, plausible, o)
+    return extended("ucrl2", problem, plausible, o, checked=KernelSets(scale, delta=delta))
 
 
 def l1_radius(visits: Array, t: Array, delta: float, m: int | None = None) -> Array:
