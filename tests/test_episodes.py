@@ -17,6 +17,8 @@ from tests.support.pretended_gpu import pretend
 
 RIVER = "riverswim/4,criterion=episodic,episode=7"
 COMPILED = [
+    "psrl",
+    "psrl,support=on",
     "uniform",
     "optimum",
     "optimistic-q,scale=0.01",

@@ -138,7 +138,7 @@ LEARNERS = {
     "psrl": _here(
         "posterior.psrl",
         "plays the optimal policy of a posterior sample; good when the successors are unknown",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "psrl/mixture": _here(
         "posterior.mixture:linear_mixture",
