@@ -20,7 +20,7 @@ from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
 from ravi.verify import OWN as BY_NAME
 from ravi.verify.sampled import drawn
-from ravi.verify.scene import scene_of
+from ravi.verify.setting import setting_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 OWN = [claim.id for claim in KINDS]
@@ -97,7 +97,7 @@ def test_the_observers_draws_are_those_of_the_estimator(mdp, centre):
     mdp = ids.mdp(mdp)
     for m in range(1, 8):
         learner = ids.learner(f"ravi-ucb/mixture-sampled,samples={m},draws=4,centre={centre}", mdp, 100)
-        ours, theirs = drawn(scene_of(learner, mdp, 100, solve(mdp))), draw(mdp.problem, m, 4, centre=centre == "on")
+        ours, theirs = drawn(setting_of(learner, mdp, 100, solve(mdp))), draw(mdp.problem, m, 4, centre=centre == "on")
         np.testing.assert_allclose(ours.errors, theirs.errors, atol=1e-13)
         assert ours.bound == pytest.approx(max(mdp.parameter_bound, theirs.feature_bound))
         V = np.random.default_rng(m).uniform(0, 4, size=mdp.states)

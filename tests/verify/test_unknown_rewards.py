@@ -17,9 +17,8 @@ from ravi.theory import unknown_rewards as theory
 from ravi.validation import InputError
 from ravi.verify import UNKNOWN, VARIANTS, verify
 from ravi.verify import unknown_rewards as unknown
-from ravi.verify.books import Evidence
-from ravi.verify.report import judged
-from ravi.verify.scene import scene_of
+from ravi.verify.judge import Worst, in_rows
+from ravi.verify.setting import setting_of
 from tests.verify.mutations.unknown_rewards import ONE, mutation
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
@@ -50,7 +49,7 @@ def test_every_variant_obeys_every_claim(learner, mdp, unmeasured):
     assert found.holds, found.summary()
     assert {row.id for row in found.rows if row.verdict != "holds"} == unmeasured
     assert (found.invalid_at == 0).all()
-    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting in ("any", "tabular", "parts")}
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.about in ("any", "tabular", "parts")}
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -60,7 +59,7 @@ def test_a_mixture_that_learns_its_rewards_obeys_its_claims(several):
     options = {"inner": 2, "eta": 0.5} if several else {"step_scale": 30}
     found = verify(unknown_rewards.unknown(build(world.problem, T, **options), world.problem, T), world, T, 5)
     assert found.holds, found.summary()
-    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting in ("any", "mixture", "parts")}
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.about in ("any", "mixture", "parts")}
     assert found["U8"].verdict == "holds"
 
 
@@ -69,7 +68,7 @@ def test_an_estimator_of_another_kind_is_judged_by_the_general_claims():
     base = ravi_ucb_plus.linear_mixture(world.problem, T, inner=2, weights="variance")
     found = verify(unknown_rewards.unknown(base, world.problem, T), world, T, 4)
     assert found.holds, found.summary()
-    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.setting == "any"}
+    assert {row.id for row in found.rows} == {c.id for c in UNKNOWN if c.about == "any"}
     assert found["U7"].verdict == found["U8"].verdict == "not applicable"
 
 
@@ -85,17 +84,11 @@ def test_a_bonus_of_rewards_that_is_too_small_is_to_blame_and_that_of_the_kernel
 def test_two_events_may_fail_twice_as_often():
     """Of so many seeds that delta allows no such number of failures, and 2 delta does."""
     world, T, n = ids.mdp(GARNET), 1000, 40
-    scene = scene_of(ids.learner("ravi-ucb/unknown-rewards", world, T), world, T, solve(world, tol=1e-12))
+    setting = setting_of(ids.learner("ravi-ucb/unknown-rewards", world, T), world, T, solve(world, tol=1e-12))
     failures = next(k for k in range(n) if binom.sf(k - 1, n, 1 / T) < 1e-6)
     assert binom.sf(failures - 1, n, 2 / T) > 1e-6
-    found = report("ravi-ucb/unknown-rewards", GARNET)
-    evidence = Evidence(scene, found.run.batch.records[-1], found.run)
-    measured = np.where(np.arange(n) < failures, 1.0, -1.0)
-    verdicts = {}
-    for claim in UNKNOWN:
-        if claim.kind == "P":
-            row = judged(claim, scene, evidence, measured, np.zeros(n))
-            verdicts[claim.id] = row.verdict
+    found = [[Worst(-1.0 if seed < failures else 1.0, 0.0, 0.0, 1)] for seed in range(n)]
+    verdicts = {claim.id: in_rows(claim, setting, found).verdict for claim in UNKNOWN if claim.kind == "P"}
     assert verdicts == {"T2": "violated", "V3": "holds", "V4": "holds", "U3a": "violated", "U3b": "violated"}
 
 
@@ -112,7 +105,7 @@ def test_the_claims_that_the_docs_name():
         assert claim.id in section, claim.id
     for name in (*unknown.REPLACED, *unknown.TWICE):
         assert name in section, name
-    statistical = sum(c.kind != "D" and c.setting in ("any", "tabular", "parts") for c in UNKNOWN)
+    statistical = sum(c.kind != "D" and c.about in ("any", "tabular", "parts") for c in UNKNOWN)
     assert f"{statistical} statistical claims on counts" in section
 
 

@@ -90,7 +90,7 @@ def test_the_claims_that_the_docs_name():
     section = " ".join(PAGE.read_text().split("## Learners with several backups")[1].split("\n## ")[0].split())
     for claim in VARIANTS:
         assert claim.id in section, claim.id
-    statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in VARIANTS) for s in ("tabular", "mixture")}
+    statistical = {s: sum(c.kind != "D" and c.about in ("any", s) for c in VARIANTS) for s in ("tabular", "mixture")}
     assert f"{statistical['tabular']} statistical claims on counts, {statistical['mixture']} on a regression" in section
 
 
@@ -99,7 +99,7 @@ def test_the_claims_that_the_docs_name():
 
 def test_ravi_ucb_is_judged_by_the_papers_claims_as_before():
     found = verify("ravi-ucb", "riverswim/3,discount=0.7", 60, 3)
-    assert [row.id for row in found.rows] == [c.id for c in CLAIMS if c.setting in ("any", "tabular")]
+    assert [row.id for row in found.rows] == [c.id for c in CLAIMS if c.about in ("any", "tabular")]
     assert not {row.id for row in found.rows} & {c.id for c in VARIANTS if c.id not in SHARED}
 
 
@@ -119,7 +119,7 @@ def test_an_estimator_of_another_kind_is_judged_by_the_general_claims():
     found = verify(learner, world, 100, 4)
     assert found.holds
     assert found["V9"].verdict == found["V8"].verdict == "not applicable"
-    assert {row.id for row in found.rows} == {claim.id for claim in VARIANTS if claim.setting == "any"}
+    assert {row.id for row in found.rows} == {claim.id for claim in VARIANTS if claim.about == "any"}
 
 
 def test_weights_by_variance_obey_the_general_claims():

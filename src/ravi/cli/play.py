@@ -147,7 +147,7 @@ def _environment(
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
     from ravi.live.environment import world_of
-    from ravi.live.policies.playing import learned_in, learned_options, showing
+    from ravi.live.policies.playing import check_render, learned_in, learned_options
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
@@ -156,7 +156,7 @@ def _environment(
             world = world_of(name, learned_options(learned, name, allow_code) | given, render)
         else:
             world = world_of(*learned_in(learned, allow_code, given), render)
-    return showing(world, render, "--render")
+    return check_render(world, render, "--render")
 
 
 @contextmanager

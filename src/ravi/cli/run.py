@@ -12,7 +12,7 @@ import typer
 
 from ravi.cli import completion
 from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
-from ravi.display.printable import columns
+from ravi.display.printable import columns, with_rows
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -222,20 +222,17 @@ def solve(
         }  # fmt: skip
         say_json(found)
         return
-    say(f"{world!r}")
-    say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
-    say(f"  uniform policy  {uniform:.12g}")
+    rows = [("optimum rho*", f"{solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")]
+    rows.append(("uniform policy", f"{uniform:.12g}"))
     if world.units != (0.0, 1.0):
         low, high = world.units
         start = world.horizon * world.in_units(solution.optimum)
-        say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
-    say(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
-    if solution.missed:
-        say(f"  {'':14}  {solution.missed}")
-    say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
-    if world.states <= 20:
-        for line in _by_state(world, model, actions, solution.V):
-            say(line)
+        rows.append(("in its units", f"<nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})"))
+    loses = f"V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}"
+    rows += [("value", loses), *([("", solution.missed)] if solution.missed else [])]
+    rows.append(("found by", f"{solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s"))
+    lines = _by_state(world, model, actions, solution.V) if world.states <= 20 else []
+    say("\n".join([with_rows(f"{world!r}", rows), *lines]))
 
 
 def _say_average(world: Any, solution: Any, as_json: bool) -> None:
@@ -245,13 +242,11 @@ def _say_average(world: Any, solution: Any, as_json: bool) -> None:
         found = {name: getattr(solution, name) for name in ("gain", "gain_error", "policy_error", "undetermined")}
         say_json({"mdp": world.name, **found, "bias": solution.bias.tolist(), "policy": actions, "units": world.units})
         return
-    say(f"{world!r}")
-    say(f"  gain g*         {solution.gain:.12g}  (error at most {solution.gain_error:.1e})")
+    rows = [("gain g*", f"{solution.gain:.12g}  (error at most {solution.gain_error:.1e})")]
     if world.units != (0.0, 1.0):
-        say(f"  in its units    {world.in_units(solution.gain):.12g} a step")
-    say(f"  the policy      earns at most {solution.policy_error:.1e} a step less")
-    if solution.undetermined:
-        say(f"  {solution.undetermined}")
+        rows.append(("in its units", f"{world.in_units(solution.gain):.12g} a step"))
+    rows.append(("the policy", f"earns at most {solution.policy_error:.1e} a step less"))
+    say("\n".join([with_rows(f"{world!r}", rows), *([f"  {solution.undetermined}"] if solution.undetermined else [])]))
 
 
 def hardness(

@@ -26,7 +26,7 @@ from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import FoundGrid, choose_grid, one_cell
 from ravi.live.local_linear import LocalLinear
-from ravi.live.rewards import MODES, UNSEEN, Range
+from ravi.live.rewards import MODES, UNSEEN, RewardRange
 from ravi.live.table import FEW
 from ravi.mdps.from_gymnasium import changed_by
 from ravi.validation import InputError, require_table
@@ -94,7 +94,7 @@ class Choices:
     grid: FoundGrid | None
     given: tuple[str, ...]
 
-    def words(self, environment: Mapping[str, Any], name: str, rewards: Range) -> list[tuple[str, str]]:
+    def words(self, environment: Mapping[str, Any], name: str, rewards: RewardRange) -> list[tuple[str, str]]:
         """The choices by name, as text: of this stream, learner, and range of rewards as it is now."""
         observations = environment["observations"]
         grid = grid_words(observations) if "looked" in environment else None
@@ -134,7 +134,7 @@ def choose(
     if usual and grid is None and not discover:
         grid = known_grid(world)
     if discover is None:
-        discover = usual and grid is None and discovers(world.observation_space)
+        discover = usual and grid is None and needs_discovery(world.observation_space)
     warms_up = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
     stream = Environment(
         world, termination=termination, grid=one_cell(world.observation_space) if warms_up else grid, seed=seed,
@@ -193,7 +193,7 @@ def default_learner(encoder: Encoder, end: int | None, *, bounded: bool) -> str 
     return "psrl/pooled" + ("" if end is None else f",end={end}") + ("" if bounded else f",largest={LARGEST:g}")
 
 
-def discovers(space: Any) -> bool:
+def needs_discovery(space: Any) -> bool:
     """Whether observations get numbers as they are met: where they cannot be listed (texts, arrays of whole numbers),
     or are more than MANY combinations, of which most may be impossible."""
     return kind_of(space) != "Discrete" and count_of(space) > MANY
@@ -293,6 +293,6 @@ def level_words(actions: Mapping[str, Any]) -> str | None:
     return f"{' x '.join(map(str, actions['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper can set others"
 
 
-def range_words(rewards: Range, source: str) -> str:
+def range_words(rewards: RewardRange, source: str) -> str:
     """The range of rewards, with how it is known."""
     return "none but 0 was observed" if rewards.unseen else f"from {rewards.low:.6g} to {rewards.high:.6g} ({source})"

@@ -174,7 +174,7 @@ def learn(
             discover=discover, rewards=rewards, reward_range=reward_range, reward_scale=reward_scale, memory=memory,
             seed=seed, checkpoint=checkpoint, bounded=lambda *of: check_bounded(None, *of),
         )  # fmt: skip
-        live, path = _begun(stream, choices, checkpoint)
+        live, path = _start_agent(stream, choices, checkpoint)
         check_bounded(live, stream.discovered, False)
         if choices.grid is not None and isinstance(choices.learner, LocalLinear):
             choices.grid.tell(choices.learner, live)
@@ -187,7 +187,7 @@ def learn(
                 world.close()
 
 
-def _begun(
+def _start_agent(
     stream: Environment, choices: Choices, checkpoint: str | os.PathLike[str] | None
 ) -> tuple[Agent, Path | None]:
     """The agent, new or of its checkpoint, and the place of that."""
@@ -204,7 +204,7 @@ def _begun(
     )  # fmt: skip
     live.follows = choices.follows
     if path is not None and path.exists():
-        live = _resumed(path, live, stream)
+        live = _resume_agent(path, live, stream)
     return live, path
 
 
@@ -367,7 +367,7 @@ class Reports:
             self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
-def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
+def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
     kept = Agent.load(path, live.given)
     if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:

@@ -265,13 +265,13 @@ def _on_stream(
 ) -> tuple[float, int]:
     """The same in an environment. What terminates goes on earning 0 until its reset."""
     from ravi.live.policies import Policy, play
-    from ravi.live.rewards import Range
+    from ravi.live.rewards import RewardRange
 
     if not isinstance(policy, Policy):
         if facts["discount"] is None or facts["units"] is None:
             raise InputError("tables in an environment need discount and reward_range; a Policy has its own")
         policy = Policy(table=policy, discount=facts["discount"], units=facts["units"])
-    units, total, plays = Range(*policy.units), 0.0, 0
+    units, total, plays = RewardRange(*policy.units), 0.0, 0
     for each in play(policy, env, rollouts, seed=seed, termination=termination):
         plays += 1
         if each.end == "truncated":

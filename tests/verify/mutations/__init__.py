@@ -7,7 +7,7 @@ learner finds its parts (the names in its module), so that the audit, which has 
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,10 +21,7 @@ from ravi.learners.ravi_ucb import ravi_ucb as _ravi_ucb
 from ravi.learners.ravi_ucb import unknown_rewards as _unknown_rewards
 from ravi.planning import solver
 from ravi.runtime import world as worlds
-from ravi.verify import driver, form_of, verify, wanted
-from ravi.verify.audit import audit
-from ravi.verify.books import Evidence
-from ravi.verify.report import worst_case
+from ravi.verify import verify
 
 
 class Setting(NamedTuple):
@@ -101,40 +98,11 @@ def sound(setting):
 
 @cache
 def broken(mutation, *, only=()):
-    """What is found of a mistake. A run ends where all claims are violated that it is for, if they are measured along
-    it: of those the worst case is kept, so that more epochs cannot make one hold."""
+    """What is found of a mistake."""
     setting = mutation.setting
     with pytest.MonkeyPatch.context() as patch:
         on_arrays(patch)
-        form = form_of(mutation.make(patch, setting), setting.place(), setting.steps)
-        chosen = [claim for claim in form.claims if wanted(claim, only)]
-        if all(claim.phase != "run" for claim in chosen):
-            until_violated(patch, form.scene, chosen)
-        return form.report(chosen, setting.seeds)
-
-
-def until_violated(patch, scene, claims):
-    """Runs of `verify` end before the first epoch at which all of these claims are violated."""
-    last = []  # the audit, at the end of the last stretch
-
-    def observer(*given):
-        measure = audit(*given)
-
-        def record(*seen):
-            last[:] = [measure.record(*seen)]
-            return last[0]
-
-        return measure._replace(record=record)
-
-    def stop():
-        if not last:
-            return False
-        evidence = Evidence(scene, last[0], None)
-        rows = (worst_case(claim, scene, evidence, last[0].worst, index) for index, claim in enumerate(claims))
-        return all(row.verdict == "violated" for row in rows)
-
-    patch.setattr(driver, "audit", observer)
-    patch.setattr(driver, "run", partial(ravi.run, stop=stop))
+        return verify(mutation.make(patch, setting), setting.place(), setting.steps, setting.seeds, only=only)
 
 
 def in_millionths(patch, setting):

@@ -99,13 +99,13 @@ def going_on(patch, setting):
     return setting.build()
 
 
-@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", "P6", setting=REGRESSION)
+@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", setting=REGRESSION)
 def policies_go_on(patch, setting):
     kept(patch, "log_policy", "last_policy")
     return setting.build()
 
 
-@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", "V7c", setting=SEVERAL)
+@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", setting=SEVERAL)
 def values_go_on(patch, setting):
     kept(patch, "V_last")
     return setting.build()

@@ -20,8 +20,9 @@ from ravi.runtime import world as worlds
 from ravi.runtime.ranges import PLAYABLE
 from ravi.schedules import never
 from ravi.theory import mixture
-from ravi.verify import books, discussion, lemmas, preliminaries, regression
-from ravi.verify import scene as scenes
+from ravi.verify import discussion, preliminaries, record
+from ravi.verify import setting as settings
+from ravi.verify.setting import RunSetting
 from tests.verify.mutations import Mistakes, Setting, in_millionths
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
@@ -736,7 +737,7 @@ def another_value(patch, setting):
 
 @mutation("occupancies are those of another gamma", "P3", "P4", setting=KNOWN)
 def another_occupancy(patch, setting):
-    patch.setattr(books, "of_batch", with_less_discount(books.of_batch))
+    patch.setattr(record, "of_batch", with_less_discount(record.of_batch))
     return setting.build()
 
 
@@ -749,27 +750,28 @@ def another_adjoint(patch, setting):
 
 @mutation("H is taken for 1", "A2", setting=KNOWN)
 def no_horizon(patch, setting):
-    patch.setattr(scenes.Scene, "H", property(lambda scene: 1.0))
+    patch.setattr(RunSetting, "H", property(lambda setting: 1.0))
     return setting.build()
 
 
 @mutation("H(pi* || pi_0) is in bits", "A16", setting=KNOWN)
 def in_bits(patch, setting):
-    entropy = scenes.relative_entropy
-    patch.setattr(scenes, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
+    entropy = settings.relative_entropy
+    patch.setattr(settings, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
     return setting.build()
 
 
 @mutation("B is half of what it is", "M1a", "M1b", setting=MIXTURE)
 def half_the_bound(patch, setting):
-    patch.setattr(regression, "bound_of", lambda scene: scenes.bound_of(scene) / 2)
+    B = RunSetting.B.fget
+    patch.setattr(RunSetting, "B", property(lambda at: B(at) / 2))
     return setting.build()
 
 
 @mutation("events have probability 1 - 1 / delta", "M5", "C3", setting=MIXTURE)
 def inverted_delta(patch, setting):
-    for module in (lemmas, discussion):
-        patch.setattr(module, "delta_of", lambda scene: 1 / scenes.delta_of(scene))
+    logarithm = RunSetting.log_inverse_delta.fget
+    patch.setattr(RunSetting, "log_inverse_delta", property(lambda at: -logarithm(at)))
     return setting.build()
 
 

@@ -123,9 +123,9 @@ def other_units(patch, setting):
 def large_gaps(patch, setting):
     was = claims.at_truth
 
-    def at_truth(scene, *given, **more):
-        seen = was(scene, *given, **more)
-        return seen._replace(gap=seen.gap + scene.H)
+    def at_truth(setting, *given, **more):
+        seen = was(setting, *given, **more)
+        return seen._replace(gap=seen.gap + setting.H, lead=seen.lead + setting.H)
 
     patch.setattr(claims, "at_truth", at_truth)
     return setting.build()

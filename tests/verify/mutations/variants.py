@@ -140,7 +140,7 @@ def not_cut(patch, setting):
     return setting.build()
 
 
-@mutation("P_hat V is that of V_{i-1}", "V2c", "V4b")
+@mutation("P_hat V is that of V_{i-1}", "V1b")
 def late_estimate(patch, setting):
     def change(sound):
         kept = {}
@@ -208,7 +208,7 @@ def no_bonus(patch, setting):
     return setting.build()
 
 
-@mutation("rewards count a hundred times, and Q is not truncated", "V1b", "V5b", "V6b")
+@mutation("rewards count a hundred times, and Q is not truncated", "V1b", "V4b", "V5b", "V6b")
 def other_units(patch, setting):
     patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
     return setting.build()
@@ -223,6 +223,19 @@ def unweighted(patch, setting):
         return V + np.log(Q.shape[-1]) / eta, log_pi, pi
 
     patch.setattr(ravi_ucb, "mirror_step", rule)
+    return setting.build()
+
+
+@mutation("pi is greedy for Q: no mirror step", "V1c", "V5a")
+def no_mirror_step(patch, setting):
+    sound = ravi_ucb.mirror_step
+
+    def greedy(log_pi, pi, Q, eta, in_place):
+        made = np.where(Q.max(-1, keepdims=True) == Q, 1.0, 1e-12)
+        made /= made.sum(-1, keepdims=True)
+        return sound(log_pi, pi, Q, eta)[0], np.log(made), made
+
+    patch.setattr(ravi_ucb, "mirror_step", greedy)
     return setting.build()
 
 
@@ -253,7 +266,7 @@ def stale(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("policies begin anew with every epoch", "V7a", "V4a", "V5a")
+@mutation("policies begin anew with every epoch", "V7a", "V4a")
 def forgetful(patch, setting):
     learner = setting.build()
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array, Floats
-from ravi.live.encoders import Digits, Discrete, Encoder, Labels, Parts, encoder_from, label_of
+from ravi.live.encoders import Composite, Digits, Discrete, Encoder, Labels, encoder_from, label_of
 from ravi.live.grid import Grid
 from ravi.runtime import archive
 from ravi.validation import InputError, require_pandas
@@ -364,7 +364,7 @@ def _several(space: Encoder, observation: Any) -> list[Any] | None:
     if isinstance(space, (Discrete, Digits, Grid)):
         axes = 0 if isinstance(space, Discrete) else len(space.shape)
         return list(observation) if np.ndim(observation) == axes + 1 else None
-    if not isinstance(space, Parts):
+    if not isinstance(space, Composite):
         return None
     try:
         given = space.parts(observation)
