@@ -124,8 +124,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def make(mdp: MDP) -> Any:
-    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's; in episodes it is
-    truncated after their length.
+    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's. In episodes it
+    is truncated after their length.
 
     Rewards are r(x, a) in the MDP's units. Its table `P`, `initial_state_distrib` and `reward_range` are those of the
     MDP, so that `ravi.gymnasium.mdp(make(m), m.discount)` is m again (without features).
