@@ -249,6 +249,12 @@ ROWS = [
     ),
     Row(tabular.delayed_q, ("delayed-q,m=7,accuracy=0.05", "delayed-q,m=1,accuracy=0.3"), PLAYED, 1500, options=STEPS),
     Row(tabular.ucb_q, ("ucb-q,scale=0.001,accuracy=0.3,delta=0.2", "ucb-q,scale=0"), PLAYED, 1500, options=STEPS),
+    Row(
+        tabular.optimistic_q,
+        ("optimistic-q/average,span=2", "optimistic-q/average,span=0.4,scale=0.1,horizon=9",
+         "optimistic-q/average,span=1,scale=0"),
+        (*PLAYED, "riverswim/5,criterion=average"), 1500, options=STEPS,
+    ),
     Row(tabular.liu_su, ("liu-su,scale=0.001,accuracy=0.3", "liu-su,scale=0"), PLAYED, 1500, options=STEPS),
     Row(
         tabular.q_learning,

@@ -45,6 +45,7 @@ OPTIONS = {
     "psrl": ["schedule=doubling", "schedule=reset,support=on"],
     "delayed-q": ["m=1"],
     "ucb-q": ["scale=0.0003"],
+    "optimistic-q/average": ["scale=0.003,span=2"],
     "liu-su": ["scale=0.0003"],
     "q-learning": ["initial=optimistic"],
     "politex": ["step_scale=30"],

@@ -4,7 +4,6 @@ from math import inf, isnan, nan, sqrt
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import ravi.runtime.api
 from ravi.estimators.counts import known
@@ -17,7 +16,6 @@ from ravi.verify.claim import Claim
 from ravi.verify.judge import Worst, in_mean, in_rows, worst
 from ravi.verify.record import run_recorded
 from ravi.verify.setting import setting_of
-from tests.helpers import dense
 from tests.verify.test_numbers import ELSEWHERE, MOVING, case
 
 SKEWED = ELSEWHERE["initial_policy"]
@@ -74,18 +72,6 @@ def test_without_a_valid_epoch_conditional_claims_are_not_reached(kind):
         row = report[claim.id]
         assert (row.verdict == "not reached") == isnan(row.margin) == claim.conditional, claim.id
     assert [row.id for row in report.failed()] == ["S4", "A1"]
-
-
-@pytest.mark.parametrize("kind", MOVING)
-def test_the_optimum_is_that_of_the_linear_program(kind):
-    """max <mu, r> over the Bellman flow constraints."""
-    mdp = small(kind)
-    X, A, P = mdp.states, mdp.actions, dense(mdp)
-    flow = np.repeat(np.eye(X), A, axis=1) - mdp.discount * P.reshape(X * A, X).T
-    solution = linprog(-mdp.rewards.ravel(), A_eq=flow, b_eq=(1 - mdp.discount) * mdp.initial)
-    setting = setting_of(made(kind, mdp, 60), mdp, 60, solve(mdp, tol=1e-12))
-    assert -solution.fun == pytest.approx(setting.solution.optimum)
-    np.testing.assert_allclose(solution.x.reshape(X, A), setting.mu_star, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", MOVING)

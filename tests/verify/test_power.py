@@ -35,7 +35,6 @@ from tests.support.command import typed
 from tests.verify.mutations import broken, on_arrays, sound
 from tests.verify.mutations.paper import (
     MIXTURE,
-    MUTATIONS,
     NAMES,
     RING,
     ROUGH,
@@ -43,6 +42,7 @@ from tests.verify.mutations.paper import (
     backed_up,
     biased,
     by_hand,
+    mutation,
     scaled,
 )
 
@@ -86,10 +86,10 @@ def test_the_walk_by_hand_is_the_walk(monkeypatch):
 # ---- bonuses that are too small
 
 
-@pytest.mark.parametrize("name", ["a_tenth", "three_hundredths", "a_hundredth"])
-def test_with_small_bonuses_s4_and_lemma_4_2_fail_and_nothing_else(name):
+@pytest.mark.parametrize("small", [m for m in mutation.all if "scaled by" in m.says], ids=str)
+def test_with_small_bonuses_s4_and_lemma_4_2_fail_and_nothing_else(small):
     """Claims that are conditional on valid bonuses hold up to the first invalid epoch."""
-    found = broken(next(m for m in MUTATIONS if m.name == name))
+    found = broken(small)
     assert {row.id for row in found.failed()} == {"S4", "A1"}
     lost = found.invalid_at[found.invalid_at > 0]
     assert len(lost) >= 3
@@ -107,7 +107,7 @@ def unmeasured(found):
 
 
 def test_conditional_sums_stop_before_the_first_invalid_epoch():
-    found = broken(next(m for m in MUTATIONS if m.setting is ROUGH))
+    found = broken(next(m for m in mutation.all if m.setting is ROUGH))
     stops = found.invalid_at.tolist()
     assert len(set(stops)) > 3  # at different epochs, or never
     assert 0 in stops

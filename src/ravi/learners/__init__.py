@@ -152,6 +152,11 @@ LEARNERS = {
     "ucb-q": _here(
         "q.ucb_q", "runs Q-learning with a UCB bonus; a PAC method without a model (Dong, Wang, Chen, Wang)"
     ),
+    "optimistic-q/average": _here(
+        "q.optimistic_q",
+        "runs Q-learning with a UCB bonus at a discount set by T, for the average reward without a model (Wei et al.)",
+        criteria=BOTH,
+    ),
     "liu-su": _here(
         "contrib.liu_su", "runs double Q-learning with a UCB bonus, without a model (Liu and Su; a reconstruction)"
     ),

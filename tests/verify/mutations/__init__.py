@@ -5,7 +5,7 @@ learner finds its parts (the names in its module), so that the audit, which has 
 `test_mutations.py` runs them all, and docs/explanation/verify.md has their tables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -46,26 +46,21 @@ class Setting(NamedTuple):
 
 
 class Mutation(NamedTuple):
-    name: str
-    says: str  # for the table
+    says: str
     claims: tuple[str, ...]  # that must be violated
     setting: Any
     make: Callable  # monkeypatch, setting -> learner
 
 
 class Mistakes:
-    """A decorator that collects mutations, and writes their table for docs/explanation/verify.md."""
+    """The rows of a table of mistakes, and the table as docs/explanation/verify.md has it.
 
-    def __init__(self, names: Mapping[Any, str], where: str = "") -> None:
-        self.names, self.where = names, where  # of settings, the usual one first
-        self.all: list[Mutation] = []
+    A row says what is wrong, which claims must find it, where, and how it is made: patch, setting -> learner.
+    """
 
-    def __call__(self, says: str, *claims: str, setting: Any = None) -> Callable:
-        def add(make: Callable) -> Callable:
-            self.all.append(Mutation(make.__name__, says, claims, setting or next(iter(self.names)), make))
-            return make
-
-        return add
+    def __init__(self, names: Mapping[Any, str], rows: Sequence[tuple], where: str = "") -> None:
+        self.names, self.where = names, where  # of settings
+        self.all = [Mutation(says, tuple(claims.split()), setting, make) for says, claims, setting, make in rows]
 
     def caught(self) -> set[str]:
         """The claims that find a mistake."""
@@ -74,7 +69,7 @@ class Mistakes:
     def documented(self, page: str) -> None:
         """That a page has the table, and a row for every setting."""
         assert f"{self.table()}\n\n" in f"{page}\n"  # and nothing else follows
-        assert len({m.name for m in self.all}) == len({m.says for m in self.all}) == len(self.all)
+        assert len({m.says for m in self.all}) == len(self.all)
         for setting, name in self.names.items():
             assert setting.row(name) in page, name
 
@@ -82,6 +77,39 @@ class Mistakes:
         lines = [f"| the mistake{self.where} | must be violated | on |", "|---|---|---|"]
         lines += [f"| {m.says} | {', '.join(m.claims)} | {self.names[m.setting]} |" for m in self.all]
         return "\n".join(lines)
+
+
+# ---- how a mistake is made: patch, setting -> learner
+
+
+def by(break_parts, *given, **more):
+    """The learner, where its parts were broken: break_parts(patch, ...)."""
+
+    def make(patch, setting):
+        break_parts(patch, *given, **more)
+        return setting.build()
+
+    return make
+
+
+def put(module, name, value):
+    """The learner, with something else under this name of a module."""
+    return by(lambda patch: patch.setattr(module, name, value))
+
+
+def changed(module, name, change):
+    """The same, made from what is there."""
+    return by(lambda patch: patch.setattr(module, name, change(getattr(module, name))))
+
+
+def made(make, *given, **more):
+    """make(patch, setting, ...)."""
+    return lambda patch, setting: make(patch, setting, *given, **more)
+
+
+def around(change):
+    """change(learner)."""
+    return lambda patch, setting: change(setting.build())
 
 
 def on_arrays(patch):
