@@ -51,6 +51,13 @@ class Solution:
         The bound on `error` that was asked for.
     rounding
         The part of `error` that rounding makes, whatever the method: no tolerance below it can be met.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> best = ravi.solve(ravi.mdp("riverswim/3"))
+    >>> best.policy.argmax(-1).tolist(), best.error < best.tol
+    ([1, 1, 1], True)
     """
 
     V: Floats
