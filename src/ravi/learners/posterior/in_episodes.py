@@ -15,7 +15,7 @@ from ravi._jit.teams import NEVER, Room
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import draw_and_plan_backward, posterior
-from ravi.optimism.supported import recorded
+from ravi.optimism.known_support import support_setting
 from ravi.runtime.ranges import Age, Fixed, Policy
 from ravi.runtime.seedwise import compiled_learner
 
@@ -42,7 +42,7 @@ def psrl_in_episodes(problem: Problem, told: bool, prior: float, tolerance: floa
         of, values = posterior(problem, told, prior, tail, teams), Room((teams, 2, X))
         return of, problem.rewards, *s.data, s.key, s.policy, values, Room((len(s.key), 0, 0), np.int32)
 
-    kept = {"prior": prior, "schedule": "reset", "tolerance": tolerance, "stages": S} | recorded(told)
+    kept = {"prior": prior, "schedule": "reset", "tolerance": tolerance, "stages": S} | support_setting(told)
     form = Seedwise(seed_plan, seed_learn, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
     side = SideInformation(told, reads_anew=True)
     return compiled_learner("psrl", init, form, kept, stages=S, side_information=side)
