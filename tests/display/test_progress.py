@@ -126,14 +126,14 @@ def test_looks_on_the_way_grow_and_change_no_bit(monkeypatch):
     ticks = iter(range(10**6))
     monkeypatch.setattr("ravi.runtime.compiled.time", types.SimpleNamespace(perf_counter=lambda: float(next(ticks))))
     looks = []
-    run = ravi.run("psrl", "riverswim/3", 500, callback=looks.append)
+    run = ravi.run("psrl", "riverswim/3", 500, 1, callback=looks.append)
     times = [int(look.time[0]) for look in looks]
     assert times == sorted(times)
     assert len(set(times)) > 5
     at = dict(zip(run.times.tolist(), run.regret_curve[0].tolist(), strict=True))
     for look in looks:
         assert look.numbers["regret_total"][0] == pytest.approx(at[int(look.time[0])], rel=1e-12)
-    assert (run.regret_curve == ravi.run("psrl", "riverswim/3", 500).regret_curve).all()
+    assert (run.regret_curve == ravi.run("psrl", "riverswim/3", 500, 1).regret_curve).all()
 
 
 def test_who_learns_tells_too():

@@ -16,8 +16,8 @@ from scipy.special import gammaln, rel_entr
 
 from ravi.core import MDP, Array
 from ravi.estimators.counts import Counts
+from ravi.optimism.known_support import on_support, outcomes
 from ravi.optimism.relative_entropy import highest_rewards, largest
-from ravi.optimism.supported import known, outcomes
 from ravi.theory import kl as theory
 from ravi.verify import lemmas
 from ravi.verify.claim import Measured, Registry
@@ -76,7 +76,7 @@ def counts(s: Played) -> Measured:
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
 def duality(s: Played) -> Measured:
     mdp, support, p, moves = s.mdp, s.setting.told.support, s.plan, s.books.moves
-    found = largest(known(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
+    found = largest(on_support(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
     return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), 0.0
 
 
@@ -254,7 +254,7 @@ def plan_of(s: Played) -> Plan:
     setting, mdp, state, moves, time = s.setting, s.mdp, s.states, s.books.moves, s.starts.astype(float)
     given, X, A, H, n = setting.sets, mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown, successors = setting.told.rewards is not None, known(mdp, setting.told.support).successors
+    unknown, successors = setting.told.rewards is not None, on_support(mdp, setting.told.support).successors
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
     rho = given.scale * (level[:, None, None] + _worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n

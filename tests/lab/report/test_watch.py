@@ -166,7 +166,7 @@ def test_damage_is_named_and_left_out(store):
 
 
 def test_checkpoints_are_named_by_their_learner(store):
-    store.keep_checkpoint(setting("uniform").digest, [0, 1], b"anything")
+    store.keep_checkpoint(setting("uniform").digest, "0" * 20, b"anything")
     assert "checkpoints: 1 under way (uniform on riverswim/4)" in text(looked(store.folder))
 
 

@@ -79,6 +79,11 @@ class Group(NamedTuple):
         return _titled(self.panel.task, self.column)
 
     @property
+    def remarks(self) -> dict[str, str]:
+        """What stands behind the names of ranks."""
+        return {label: KERNEL if row.oracle else MARKS.get(row.rank, "") for label, row in self.rows.items()}
+
+    @property
     def name(self) -> str:
         return slug(self.panel.section, self.panel.mdp, f"T{self.panel.steps}", self.column)
 
@@ -141,8 +146,7 @@ def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
     for group in groups(results):
         means = {label: row.mean for label, row in group.rows.items()}
-        remarks = {label: KERNEL if row.oracle else MARKS.get(row.rank, "") for label, row in group.rows.items()}
-        yield f"ranks-{group.name}", partial(ranks, means, remarks=remarks, title=group.title)
+        yield f"ranks-{group.name}", partial(ranks, means, remarks=group.remarks, title=group.title)
         regret = partial(regret_curves, group.curves, bounds=theory(group), title=group.title)
         yield f"regret-{group.name}", regret
         yield f"regret-log-{group.name}", partial(regret, logarithmic=True)
