@@ -134,7 +134,7 @@ def run(
     if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
-        from ravi.lab.report.figures import regret_figure
+        from ravi.lab.report.curves import regret_figure
 
         regret_figure({result.learner: result}, figure, title=world.name)
     if interrupted:
