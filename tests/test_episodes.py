@@ -181,8 +181,8 @@ def test_in_the_mean_the_regret_is_what_was_lost():
 def test_an_optimal_policy_has_no_regret():
     made = ravi.run("optimum", EPISODES[0], 500, seeds=3)
     assert (made.regret <= made.regret_error).all()
-    assert "episodes" in repr(made)
-    assert "optimum rho*" in repr(made)
+    assert "episodes" in str(made)
+    assert "optimum rho*" in str(made)
 
 
 def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():

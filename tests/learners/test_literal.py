@@ -27,8 +27,11 @@ class Case:
         if every_step:  # an epoch each, so that all states are seen
             learner = learner._replace(until=lambda s, time: Until(reset=False, deadline=time + 1))
         made = run(learner, mdp, T, [key], record=["stream"], measures=[spy(self.seen)])
-        self.settings, self.r, self.gamma, self.nu0 = made.settings, mdp.rewards, mdp.discount, mdp.initial
+        self.settings, self.r, self.nu0 = made.settings, mdp.rewards, mdp.initial
+        self.gamma = made.settings.get("discount", mdp.discount)  # of plans, where the average reward has none
         (self.X, self.A), self.H = mdp.rewards.shape, mdp.largest_value
+        if self.gamma != mdp.discount:
+            self.H = 1 / (1 - self.gamma)
         parts = (made.results[f"stream_{part}"][0].tolist() for part in ("state", "action", "successor", "reset"))
         self.stream = list(zip(*parts, strict=True))
         self.phi = features_of(mdp.problem)[0]
@@ -282,6 +285,10 @@ ROWS = [
         linear.gamma_lscvi_ucb,
         ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,variant=staged,span=0.8", "gamma-lscvi-ucb,scale=0.01"),
         STAGED, 150,
+    ),
+    Row(
+        linear.gamma_lscvi_ucb, ("gamma-lscvi-ucb,span=2", "gamma-lscvi-ucb,span=2,scale=0.01"),
+        ("garnet/5,3,3,criterion=average", "linear/7,3,3,criterion=average"), 150,
     ),
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), STAGED, 150),
     Row(

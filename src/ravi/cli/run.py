@@ -130,7 +130,7 @@ def run(
     if save is not None:
         result.save(save)
     uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
-    say_json(_summary(result, uniform)) if as_json else say(f"{result!r}{_against_uniform(result, uniform)}")
+    say_json(_summary(result, uniform)) if as_json else say(f"{result}{_against_uniform(result, uniform)}")
     if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
@@ -322,7 +322,7 @@ def hardness(
         numbers = asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high}
         say_json({k: None if isinstance(v, float) and not isfinite(v) else v for k, v in numbers.items()})
         return
-    say(f"{found!r}")
+    say(found)
 
 
 def verify(

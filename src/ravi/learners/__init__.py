@@ -184,7 +184,9 @@ LEARNERS = {
         "mixture.uclk:uclk_plus", "runs UCLK with samples weighted by their estimated variance, for linear mixture MDPs"
     ),
     "uclk-c": _here(
-        "mixture.uclk:uclk_c", "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span"
+        "mixture.uclk:uclk_c",
+        "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span",
+        criteria=BOTH,
     ),
     "threshold": _here(
         "mixture.known_pairs:threshold",
@@ -212,6 +214,7 @@ LEARNERS = {
     "gamma-lscvi-ucb": _here(
         "linear.lsvi:gamma_lscvi_ucb",
         "clips least-squares values to a span, for linear MDPs with a known bound on the span",
+        criteria=BOTH,
     ),
     "rlsvi": _here(
         "linear.lsvi:rlsvi",
