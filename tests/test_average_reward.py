@@ -177,5 +177,5 @@ def test_an_optimal_policy_has_no_regret():
     made = ravi.run("optimum", RIVER, 5000, seeds=3)
     assert (made.regret <= made.regret_error).all()
     assert made.regret_error.max() <= 1e-8
-    assert "average reward" in repr(made)
-    assert "gain g*" in repr(made)
+    assert "average reward" in str(made)
+    assert "gain g*" in str(made)

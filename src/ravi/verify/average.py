@@ -20,8 +20,7 @@ from ravi.planning.hardness import hardness
 from ravi.planning.solver import solve
 from ravi.theory import kl as theory
 from ravi.verify import sets
-from ravi.verify.claim import Registry
-from ravi.verify.lemmas import Measured
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Played
 from ravi.verify.setting import RunSetting, dense
 
