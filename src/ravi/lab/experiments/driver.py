@@ -62,10 +62,12 @@ class Driver:
 
     def __init__(
         self, store: Store, launch: str, executor: Executor, agenda: Agenda, contents: dict[str, bytes] | None = None,
-        retry: bool = False, mix_versions: bool = False, slice: float = 30.0,
+        retry: bool = False, mix_versions: bool = False, slice: float = 30.0, leave: bool = False,
     ) -> None:  # fmt: skip
+        """leave: to end when all that is left is being done by other drivers, and nothing is tuned by it."""
         self.store, self.launch, self.executor, self.agenda = store, launch, executor, agenda
         self.contents, self.mix_versions, self.slice, self.versions = contents or {}, mix_versions, slice, versions()
+        self.leave = leave
         self.given: dict[int, Work] = {}  # what the executor has
         self.again: deque[Work] = deque()  # what came back and must go out again
         self.elsewhere: list[Job] = []  # jobs that other drivers have claimed
@@ -103,7 +105,7 @@ class Driver:
             if self.rows and (idle or time.monotonic() - self.flushed >= FLUSH):
                 self._flush()
                 continue
-            if not self.given and (stopping or not (self.again or self.agenda.waiting or self.elsewhere)):
+            if not self.given and (stopping or self._over()):
                 break
             for number, back in self.executor.collect(WAIT):
                 self._take_back(self.given.pop(number), back, stopping)
@@ -114,6 +116,11 @@ class Driver:
         self.agenda.leave()
         if progress is not None:
             progress(self._status(stopping))
+
+    def _over(self) -> bool:
+        """Whether nothing is left to do, or to wait for."""
+        waits = self.elsewhere and (self.agenda.tuning or not self.leave)
+        return not (self.again or self.agenda.waiting or waits)
 
     def _hand_out(self) -> None:
         """Give the executor as much as it takes."""
