@@ -14,7 +14,7 @@ from ravi import random
 from ravi._jit import cache
 from ravi.cli import checks, doctor
 from ravi.cli.checks import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, older
-from ravi.cli.doctor import Report
+from ravi.cli.doctor import DoctorReport
 from ravi.measures import curve
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -145,9 +145,9 @@ def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
 
 
 def test_text_json_and_status_say_the_same():
-    report = Report([Check("a", OK, "fine"), Check("bb", BROKEN, "ill", "heal"), Check("c", WARNING, "so so")])
+    report = DoctorReport([Check("a", OK, "fine"), Check("bb", BROKEN, "ill", "heal"), Check("c", WARNING, "so so")])
     assert report.status == 1
-    assert Report(report.checks[::2]).status == 0
+    assert DoctorReport(report.checks[::2]).status == 0
     assert report.text().splitlines() == [
         "ok       a   fine",
         "broken   bb  ill",
@@ -163,7 +163,7 @@ def test_text_json_and_status_say_the_same():
 def test_json_is_one_object(monkeypatch, capsys):
     from ravi.cli import info
 
-    monkeypatch.setattr(doctor, "doctor", lambda folder: Report([Check("a", OK, "fine")]))
+    monkeypatch.setattr(doctor, "doctor", lambda folder: DoctorReport([Check("a", OK, "fine")]))
     with pytest.raises(typer.Exit):
         info.doctor(None, as_json=True)
     assert json.loads(capsys.readouterr().out)["checks"][0]["name"] == "a"

@@ -105,7 +105,7 @@ def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
         rng, of = np.random.default_rng(seed), known(seed, assume, scale=[1.0, 0.1][seed % 2], coins=seed % 4 < 2)
         for policy in policies(rng):
             low = fixed_points(of, of.low[0], policy, -1.0)
-            found, by = bounds(of, policy).by, suboptimality.advantages(of, policy, low)
+            found, by = bounds(of, policy).by, suboptimality.advantage_bounds(of, policy, low)
             for kernel in plausible_kernels(of, policy, rng):
                 (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
                 assert (best - V <= found.D + 1e-9).all()
@@ -180,4 +180,4 @@ def test_plays_go_where_the_gap_comes_from():
     policy = np.array([[1.0, 0.0, 0.0]])
     found = bounds(of, policy).by
     for plays, action in (([10, 20, 1], 0), ([20, 10, 1], 1)):
-        assert suboptimality.exploring(of, policy, found, np.array([plays])) == action
+        assert suboptimality.exploring_actions(of, policy, found, np.array([plays])) == action

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.cli.common import ALLOW_CODE, JSON, OPTION, SEED, options, progress_bar, say, say_json, typed
+from ravi.cli.common import (
+    ALLOW_CODE,
+    DISCOUNT,
+    JSON,
+    OPTION,
+    SEED,
+    options,
+    progress_bar,
+    say,
+    say_json,
+    typed,
+    with_options,
+)  # fmt: skip
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +46,7 @@ def evaluate(
     confidence: float = 0.95,
     termination: TERMINATION = None,
     option: OPTION = None,
+    discount: DISCOUNT = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
@@ -54,14 +67,17 @@ def evaluate(
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
+        env = with_options(env, discount, None)
         if option:
             raise InputError("--option is for an environment; an MDP's options are in its id")
         found = evaluate(kept, env, **facts)
+    elif discount is not None:
+        raise InputError("--discount is for an MDP; in an environment the discount is that of the policy")
     else:
         world = _environment(kept, env, option, allow_code)
         with closing(world), progress_bar(f"playing {policy}") as progress:
             found = evaluate(kept, world, progress=progress, **facts)
-    say_json({"file": str(policy), **found.json()}) if as_json else say(f"{found!r}")
+    say_json({"file": str(policy), **found.json()}) if as_json else say(found)
 
 
 def play(

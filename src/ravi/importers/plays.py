@@ -81,6 +81,14 @@ class Batch:
         The number of pairs that were never played.
     assumes
         What the bounds rest on, as a clause.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> log = {"state": ["s"] * 3, "action": ["a", "b", "a"], "reward": [1, 0, 1], "next": ["s"] * 3}
+    >>> found = ravi.importers.plays(log, discount=0.5, reward_range=(0, 1))
+    >>> found.plays, found.unplayed, found.low <= found.greedy.estimate <= found.high
+    (3, 0, True)
     """
 
     model: Imported
@@ -107,6 +115,9 @@ class Batch:
         return self.pessimistic.high
 
     def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self).splitlines()[0]}>"
+
+    def __str__(self) -> str:
         X, A = self.policy.table.shape
         lines = [
             f"{self.plays:,} steps, {self.policy.learner}: {X} states, {A} actions, "

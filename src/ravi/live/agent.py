@@ -122,7 +122,7 @@ def agent(
     given = [key for key, value in sizes.items() if value is not None]
     if problem is None:
         if missing := [key for key in sizes if key not in given]:
-            raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
+            raise InputError(f"{', '.join(missing)} missing: without a problem, give states, actions and discount")
         units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
         told = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:

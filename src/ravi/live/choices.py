@@ -16,10 +16,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ravi import ids, validation
 from ravi.core import MDP, Problem, a_problem
+from ravi.gymnasium import changed_by
 from ravi.live.discovery import FIRST
 from ravi.live.encoders import Encoder, count_of, encoder_from, kind_of
 from ravi.live.environment import Environment
@@ -28,8 +29,10 @@ from ravi.live.grid_choice import FoundGrid, choose_grid, one_cell
 from ravi.live.local_linear import LocalLinear
 from ravi.live.rewards import MODES, UNSEEN, RewardRange
 from ravi.live.table import FEW
-from ravi.mdps.from_gymnasium import changed_by
 from ravi.validation import InputError, require_table
+
+if TYPE_CHECKING:
+    from ravi.live.agent import Agent
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
@@ -44,6 +47,8 @@ BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "Acrobot": {"low": [-pi, -pi, -6.0, -10.0], "high": [pi, pi, 6.0, 10.0], "bins": [15, 15, 11, 13], "angles": 2},
 }
 OBSERVED = "those observed, and 0"
+NO_GAP = "until_gap asks for an interval, but "
+NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +128,10 @@ def choose(
     memory: float | None,
     seed: int,
     checkpoint: str | os.PathLike[str] | None,
-    bounded: Callable[[bool, bool], None],
+    bounded: bool,
 ) -> tuple[Environment, Choices]:
-    """The stream of an environment, and what is learned with in it. bounded: called with whether states are discovered
-    and whether they are cells of a Box, before the first step is made."""
+    """The stream of an environment, and what is learned with in it. bounded: whether the policy is to have an interval;
+    an error, before the first step is made, where it cannot."""
     if isinstance(learner, str):
         ids.given_options(learner)
     values = {"learner": learner, "discount": discount, "grid": grid, "reward_range": reward_range}
@@ -150,7 +155,9 @@ def choose(
     follows = usual and reward_range is None and problem is None and rewards != "known"
     if learner is None and not warms_up:
         learner = default_learner(stream.observation_space, stream.terminal, bounded=not follows)
-    bounded(bool(discover), warms_up or isinstance(learner, LocalLinear))
+    cells = warms_up or isinstance(learner, LocalLinear)
+    if bounded and (why := no_interval(None, discovered=bool(discover), cells=cells)):
+        raise InputError(f"{NO_GAP}{why}")
     if warms_up:
         found = choose_grid(stream, validation.steps(steps), checkpoint)
         learner, steps = LocalLinear(found.grid, found.bounds), validation.steps(steps) - stream.looked
@@ -265,11 +272,26 @@ def _range_of_table(stream: Environment) -> tuple[float, float] | None:
 
 def _table_of(stream: Environment, discount: float) -> MDP:
     """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
-    from ravi.mdps.from_gymnasium import TimeLimitDropped, mdp
+    from ravi.gymnasium import TimeLimitDropped, mdp
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TimeLimitDropped)
         return mdp(stream.env, discount, termination=stream.termination)
+
+
+def no_interval(agent: Agent | None, *, discovered: bool, cells: bool) -> str:
+    """Why no interval is given for a policy; nothing where one is. agent: None before there is one."""
+    if discovered:
+        return "states are discovered, and how many there are is not known"
+    if cells:
+        return "states are cells of a Box, and where one leads depends on the place in it"
+    if agent is not None and agent.follows:
+        return NO_RANGE
+    if agent is not None and agent.rewards.mode == "changing":
+        return "rewards change"
+    if agent is not None and agent.learner.stages:
+        return "the policy depends on the steps since a reset"
+    return ""
 
 
 # The choices in words.

@@ -48,6 +48,13 @@ class Interval(NamedTuple):
         The probability with which all bounds hold, at all times together.
     assumes
         What they rest on, as a clause.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> known = ravi.learn("riverswim/3", steps=500).interval()
+    >>> known.low <= known.best, known.assumes
+    (True, 'the environment is Markov in its states and rewards lie between 0 and 1')
     """
 
     low: float

@@ -112,6 +112,13 @@ class Selected:
         The number of plays in all.
     claim
         What holds with probability 1 - delta.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> ravi.select([ravi.solve(mdp).policy], mdp, epsilon=0.5).claim
+    'within 0.5 of the best of them'
     """
 
     policy: Any
