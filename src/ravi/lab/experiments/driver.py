@@ -27,7 +27,7 @@ from ravi.validation import InputError
 LOG = logging.getLogger("ravi")
 WAIT = 0.2  # seconds that a driver waits for its workers before it looks around
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
-FLUSH = 2.0  # seconds between two parts, while there is work for all
+FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the time that the driver has run, but so much
 TELL = 0.1  # seconds between two tellings of progress
 TRIES = 3  # how often a job may lose its worker, or meet a fault of the machine
 
@@ -102,7 +102,9 @@ class Driver:
             if not stopping:
                 self._hand_out()
             idle = stopping or self.executor.free() > 0  # there is no more to do, unless what has come calls for it
-            if self.rows and (idle or time.monotonic() - self.flushed >= FLUSH):
+            now = time.monotonic()
+            due = now - self.flushed >= min(max(FLUSH, (now - self.began) / 100), FLUSH_MOST)
+            if self.rows and (idle or due):
                 self._flush()
                 continue
             if not self.given and (stopping or self._over()):
