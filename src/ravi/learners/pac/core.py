@@ -322,20 +322,19 @@ def backups(  # type: ignore[no-untyped-def]
     wide, top = beta > 0.0 or radius > 0.0, highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
-        plays, row, to = visits[p], moves[p], successors[p]
-        most = H
+        plays, most = visits[p], H
         if told:
-            top = top_of(to, V)
+            top = top_of(successors[p], V)
             most = min(H, rewards[p] + gamma * top)
         if plays < least:
             out[q] = most
             continue
-        mean, bonus = _sum(row, to, V) / plays, 0.0
+        mean, bonus = _sum(moves, successors, p, V) / plays, 0.0
         if wide:
             root = sqrt(plays)
             bonus = beta / root
             if radius > 0.0:
-                mean = _moved(row, to, V, plays, radius / root, mean, top)
+                mean = _moved(moves[p], successors[p], V, plays, radius / root, mean, top)
         out[q] = min(most, rewards[p] + bonus + gamma * mean)
 
 
@@ -345,15 +344,15 @@ def _plain_backup(rewards, successors, gamma, H, beta, least, visits, moves, V, 
     plays = visits[p]
     if plays < least:
         return H
-    return min(H, rewards[p] + beta / sqrt(plays) + gamma * (_sum(moves[p], successors[p], V) / plays))
+    return min(H, rewards[p] + beta / sqrt(plays) + gamma * (_sum(moves, successors, p, V) / plays))
 
 
 @compiled
-def _sum(row, to, V):  # type: ignore[no-untyped-def]
-    """The sum of V over the states that a pair has led to."""
+def _sum(moves, successors, p, V):  # type: ignore[no-untyped-def]
+    """The sum of V over the states that pair p has led to; by index, since views of rows cost as much as the sum."""
     total = 0.0
-    for j in range(row.shape[0]):
-        total += row[j] * V[np.uint32(to[j])]
+    for j in range(moves.shape[1]):
+        total += moves[p, j] * V[np.uint32(successors[p, j])]
     return total
 
 
