@@ -40,9 +40,9 @@ def of_results(found: ravi.Results) -> None:
         drawn = regret_curves(group.curves, logarithmic=logarithmic, bounds=theory(group), title=group.title)
         drawn.save(HERE / name, ["png"])
     tuned = held["riverswim/6", "tuned"]
-    last = {label: row.mean for label, row in tuned.rows.items()}
-    ranks(last, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
-    spent = {label: (tuned.seconds[label], mean) for label, mean in last.items()}
+    means = {label: row.mean for label, row in tuned.rows.items()}
+    ranks(means, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
+    spent = {label: (row.seconds, row.mean) for label, row in tuned.rows.items()}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()
     tuning(rows, order=SUITE["sections"][0]["learners"], title="riverswim/6").save(HERE / "tuning", ["png"])

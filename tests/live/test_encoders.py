@@ -155,8 +155,8 @@ def test_a_grid_must_fit_its_box():
 @pytest.mark.parametrize(
     ("space", "grid", "message"),
     [
-        (BOX, None, "has no numbering of its own: give a Grid"),
-        (spaces.Dict({"x": BOX}), None, "has no numbering of its own"),
+        (BOX, None, "is continuous: say into how many cells"),
+        (spaces.Dict({"x": BOX}), None, "is continuous: say into how many cells"),
         (spaces.Discrete(3), Grid(0, 1, 2), "a grid is given, but Discrete\\(3\\) is no Box"),
         (spaces.Dict({"x": BOX}), Grid(0, 1, 2), "give the grids of its boxes by key"),
         (spaces.Dict({"x": BOX}), {"y": Grid(0, 1, 2)}, "grid names 'y', but the parts of .* are 'x'"),

@@ -280,9 +280,9 @@ def test_plays_before_a_reset_and_actions_that_are_none_are_errors():
         (lambda: Environment(3), "3 is no Gymnasium environment: it has no reset"),
         (lambda: Environment("FrozenLake-v1", termination="stop"), "termination is 'stop', not one of"),
         (lambda: Environment("FrozenLake-v1", seed=-1), "seed is -1; it must be at least 0"),
-        (lambda: Environment("CartPole-v1"), "has no numbering of its own"),
+        (lambda: Environment("CartPole-v1"), "is continuous: say into how many cells"),
         (lambda: Environment(gymnasium.make_vec("FrozenLake-v1", 2, vectorization_mode="sync")), "many environments"),
-        (lambda: Environment("Pendulum-v1", grid=Grid(-10, 10, 3)), "has no numbering of its own"),  # its actions
+        (lambda: Environment("Pendulum-v1", grid=Grid(-10, 10, 3)), "is continuous; learners here choose among"),
     ],
 )
 def test_what_is_no_stream_is_refused(make, message):

@@ -224,7 +224,7 @@ def test_a_grid_makes_states_of_a_box():
     made = learn("MountainCar-v0", SCALED, 2000, discount=0.95, grid=grid, reward_range=(-1, 0))
     assert made.agent.table.states == 49
     assert made.agent.visits.sum() == 2000
-    with pytest.raises(InputError, match="no numbering of its own"):
+    with pytest.raises(InputError, match="is continuous: say into how many cells"):
         learn("MountainCar-v0", SCALED, 2000, discount=0.95, reward_range=(-1, 0))
 
 

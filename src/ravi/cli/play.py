@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -93,6 +93,7 @@ def play(
     """
     from ravi import validation
     from ravi.live.policies import Policy, play
+    from ravi.mdps.environments import imported
 
     typed(env)
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
@@ -110,34 +111,35 @@ def play(
         for number, each in enumerate(played if not as_json else [], 1):
             say(f"episode {number}: {each}")
         return
-    frames: list[str] = []
     with closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
-        shown = _framed(world, frames) if render == "ansi" else world
-        plays = play(kept, shown, n, seed=seed, termination=termination)
+        text = imported().wrappers.RenderCollection(world, reset_clean=False) if render == "ansi" else None
+        plays = play(kept, world if text is None else text, n, seed=seed, termination=termination)
         if as_json:
             say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
             return
-        _tell(plays, frames)
+        _print(plays, (list) if text is None else text.render)
 
 
-def _tell(plays: Iterator[Play], frames: list[str]) -> None:
+def _print(plays: Iterator[Play], frames: Callable[[], list[str]]) -> None:
     """Every play on a line, between what the environment showed before and after it."""
     total = 0.0
     for each in plays:
+        shown = frames()
         if each.age == 0:
             say(f"cycle {each.cycle + 1}")
             total = 0.0
-            for frame in frames[:1]:
-                print(frame)  # as the environment draws it
-            del frames[:1]
+            _print_frames(shown[:1])
         total += each.reward
         say(f"  step {each.age + 1}: state {each.state}, action {each.action}, reward {each.reward:g}, "
-              f"then {each.successor}")  # fmt: skip
-        for frame in frames:
-            print(frame)  # as the environment draws it
-        frames.clear()
+            f"then {each.successor}")  # fmt: skip
+        _print_frames(shown[each.age == 0 :])
         if each.end:
             say(f"  {each.end} after {each.age + 1} steps, which earned {total:g}")
+
+
+def _print_frames(frames: list[str]) -> None:
+    for frame in frames:
+        print(str(frame).strip("\n"))  # as the environment draws it
 
 
 def _environment(
@@ -168,21 +170,3 @@ def _rendered(render: str | None) -> Iterator[None]:
         if render is None:
             raise
         raise InputError(f"--render {render}: {error}") from None
-
-
-def _framed(world: Any, frames: list[str]) -> Any:
-    """The environment, which writes down what it shows after every reset and step."""
-    from ravi.mdps.environments import imported
-
-    class Framed(imported().Wrapper):  # type: ignore[misc]
-        def reset(self, **given: Any) -> Any:
-            return self._shown(self.env.reset(**given))
-
-        def step(self, action: Any) -> Any:
-            return self._shown(self.env.step(action))
-
-        def _shown(self, answer: Any) -> Any:
-            frames.append(str(self.env.render()).strip("\n"))
-            return answer
-
-    return Framed(world)

@@ -35,7 +35,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import agent_file
-from ravi.live.agent_file import BUFFER, Play
+from ravi.live.agent_file import BUFFER, Pending
 from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
 from ravi.live.local_linear import LocalLinear
 from ravi.live.rewards import MODES, Outside, Range, Rewards
@@ -196,7 +196,7 @@ class Agent:
         self.range = Range(*problem.units)
         self.follows = False  # whether the range grows to hold what is earned, for a learner that can be rescaled
         self.time = 0  # steps taken in
-        self._pending: Play | None = None
+        self._pending: Pending | None = None
         self._acted: tuple[int, int] | None = None  # the state and the action of the step under way
         self._to_reset = 0.0  # and the number that says whether a reset follows
         self._numbers: tuple[int, list[float], list[float]] = (-AHEAD, [], [])  # from which step on, and theirs

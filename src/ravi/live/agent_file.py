@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 BUFFER = 1024  # plays that wait to be added, at most
 EARNED = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names
 OPTIONAL = ("rewards.", "visits", "output", "buffer")  # arrays that are in a file only if they hold something
-Play = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
+Pending = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
+NUMBERS: dict[str, Any] = {  # of the file's header: attributes of the agent that go on, `_` before them or not
+    "time": int, "_pending": Pending | None, "_restarted": bool, "whole": bool, "cycle": float, "length": int,
+    "cuts": int, "_after": int, "plans": int, "follows": bool, "extra": dict[str, Any],
+}  # fmt: skip
 HEADER: dict[str, Any] = {
     "learner": str | None, "learner_name": str, "problem": dict[str, Any], "truth": bool,
-    "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "time": int,
-    "pending": Play | None, "restarted": bool, "whole": bool, "cycle": float, "length": int, "cuts": int, "after": int,
-    "plans": int, "until_reset": bool, "follows": bool, "extra": dict[str, Any],
-}  # of the file  # fmt: skip
+    "rewards": tuple[str, float, float | None], "steps": int, "seed": int, "start_known": bool, "until_reset": bool,
+} | {name.strip("_"): kind for name, kind in NUMBERS.items()}  # fmt: skip
 
 
 class Earned(NamedTuple):
@@ -105,19 +107,9 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
         "steps": agent.steps,
         "seed": agent.seed,
         "start_known": agent.start_known,
-        "time": agent.time,
-        "pending": None if agent._pending is None else list(agent._pending),
-        "restarted": agent._restarted,
-        "whole": agent.whole,
-        "cycle": agent.cycle,
-        "length": agent.length,
-        "cuts": agent.cuts,
-        "after": agent._after,
-        "plans": agent.plans,
         "until_reset": agent._until.reset,
-        "follows": agent.follows,
-        "extra": extra,
     }
+    header |= {name.strip("_"): getattr(agent, name) for name in NUMBERS} | {"extra": extra}
     archive.write(path, "agent", header, arrays)
 
 
@@ -220,14 +212,12 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
 
 def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
     """Put a new agent into the state that a file holds."""
-    agent.time, agent.plans, agent.cuts = header["time"], header["plans"], header["cuts"]
-    agent._pending = None if header["pending"] is None else tuple(header["pending"])
-    agent._restarted, agent.whole, agent.follows = header["restarted"], header["whole"], header["follows"]
-    agent.cycle, agent.length, agent.cycles = header["cycle"], header["length"], held.cycles.tolist()
-    agent.extra, agent._after = header["extra"], header["after"]
+    for name in NUMBERS:
+        setattr(agent, name, header[name.strip("_")])
+    agent._pending = agent._pending and tuple(agent._pending)  # type: ignore[assignment]
     agent.state, agent._walkers, agent._over, agent.starts = held.state, held.walkers, held.over, held.starts
-    agent.late_start, agent.table.late[:] = held.late_start, held.late
-    for name in COUNTED:
+    agent.late_start, agent.cycles = held.late_start, held.cycles.tolist()
+    for name in (*COUNTED, "late"):
         getattr(agent.table, name)[:] = getattr(held, name)
     agent.rewards.fill(held.rewards._asdict())
     until = Until(header["until_reset"], visits=held.visits if held.visits.size else None)

@@ -18,12 +18,11 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
-
 from ravi import ids, validation
 from ravi.core import MDP
 from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, kind_of, levels_of
 from ravi.live.grid import Grid
+from ravi.live.rewards import real_number
 from ravi.mdps import MDPS
 from ravi.mdps.environments import IDS, id_of, imported, make, name_of, opened
 from ravi.mdps.from_gymnasium import TERMINATIONS
@@ -170,7 +169,10 @@ class Environment:
         if type(reward) is int and abs(reward) < 2**53:
             reward = float(reward)
         if type(reward) is not float or not math.isfinite(reward):
-            reward = self._reward(reward)
+            try:
+                reward = real_number(reward)
+            except InputError as error:
+                raise StreamError(f"{self._at()}: the reward {error}") from None
         if self._offering.action_space is not self._offered:
             self._same_actions()
         if terminated:
@@ -232,14 +234,6 @@ class Environment:
                 "the learner: the default takes a few levels"
             )
         return encoder_of(space, levels_of(space) if self.levels else None)
-
-    def _reward(self, reward: Any) -> float:
-        try:
-            if isinstance(reward, str) or np.ndim(reward):
-                raise InputError(f"the reward is {reward!r}, not a number")
-            return validation.number(reward, "the reward")
-        except InputError as error:
-            raise StreamError(f"{self._at()}: {error}") from None
 
     def _flag(self, value: Any, name: str) -> bool:
         try:

@@ -113,6 +113,16 @@ def _observe(weight, total, last, table, state, action, rewards, length, t, memo
         _observe_one(weight, total, last, table, state[0, l], action[0, l], rewards[0, l], t + l, memory, spread)
 
 
+def real_number(reward: Any) -> float:
+    """A finite number; a text of one is none."""
+    if isinstance(reward, str):
+        raise InputError(f"is {reward!r}, not a number")
+    try:
+        return validation.number(reward, "")
+    except InputError as error:
+        raise InputError(str(error).strip()) from None
+
+
 class Outside(InputError):
     """A reward is outside its range."""
 
@@ -135,11 +145,8 @@ class Range:
 
     def part(self, reward: Any) -> float:
         """A reward in [0, 1]; an error where it is none, or out of range."""
-        try:
-            if type(reward) is not float:
-                reward = validation.number(None if isinstance(reward, str) else reward, "it")
-        except InputError:
-            raise InputError(f"is {validation.shown(reward)}, not a number") from None
+        if type(reward) is not float:
+            reward = real_number(reward)
         value = (reward - self.low) / self.width
         if 0.0 <= value <= 1.0:
             return value

@@ -329,7 +329,7 @@ def test_failed_and_missing_runs_leave_the_rest(folder, tmp_path):
     )
     group = figures.groups(found)[0]
     assert {label: len(held.values) for label, held in group.curves.items()} == {"ravi-ucb": 3, "psrl": 2}
-    assert len(group.seconds["psrl"]) == 2
+    assert len(group.rows["psrl"].seconds) == 2
     for _, draw in figures.drawn(found):
         draw()
 

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ravi.display.printable import counted, printable, titled
+from ravi.statistics.scores import lines
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
-    from ravi.lab.experiments.suite_file.specification import Entry
 
 KEYS = ("section", "mdp", "steps", "label", "column")  # which entry
 LISTED = 12  # names, and choices, in a message
-MEANS = (
-    "SELECT section, mdp, steps, label, \"column\", count(*) - count(failure) AS seeds, "
-    "count(failure) AS failed, avg(regret) AS mean FROM results GROUP BY ALL"
-)  # fmt: skip
+HEAD = ("section", "MDP", "learner", "column", "T", "seeds", "failed", "mean regret")
 
 
-def means(
-    entries: Sequence[Entry], rows: Iterable[Mapping[str, Any]], untuned: Mapping[tuple[Any, ...], str]
-) -> list[tuple[str, ...]]:
-    """The mean regret at T of every entry, under a head; rows: the answer to `MEANS`."""
-    found = {tuple(row[key] for key in KEYS): row for row in rows}
-    lines: list[tuple[str, ...]] = [("section", "MDP", "learner", "column", "T", "seeds", "failed", "mean regret")]
-    for entry in entries:
-        which = tuple(getattr(entry, key) for key in KEYS)
-        row = found.get(which, {"seeds": 0, "failed": 0, "mean": None})
-        mean = untuned.get(which, "-") if row["mean"] is None else f"{row['mean']:,.2f}"
-        seeds = f"{row['seeds']} of {len(entry.seeds)}"
-        names = map(printable, (entry.section, titled(entry.mdp), entry.label, entry.column))
-        lines.append((*names, f"{entry.steps:,}", seeds, str(row["failed"]), mean))
-    return lines
+def means(results: Results) -> list[tuple[str, ...]]:
+    """The mean regret at T of every entry, under a head."""
+    table: list[tuple[str, ...]] = [HEAD]
+    for line in lines(results):
+        mean = f"{line.values.mean():,.2f}" if len(line.seeds) else "-"
+        mean = results.untuned[tuple(getattr(line, key) for key in KEYS)] if line.setting is None else mean
+        names = map(printable, (line.section, titled(line.mdp), line.label, line.column))
+        seeds = f"{len(line.seeds) + len(line.unrecorded)} of {line.asked}"
+        table.append((*names, f"{line.steps:,}", seeds, str(line.failed), mean))
+    return table
 
 
 def facts(results: Results) -> tuple[str, list[tuple[str, str]]]:

@@ -34,6 +34,7 @@ from ravi.lab.experiments.store import Store, Trouble, opened
 from ravi.machine import cores
 from ravi.measures.curve import grid
 from ravi.runtime.result import setting_columns
+from ravi.statistics.scores import Line, lines
 from ravi.validation import InputError, did_you_mean, must_be, require_pandas
 
 if TYPE_CHECKING:
@@ -318,12 +319,14 @@ class Results:
 
     def _rows(self, entry: int) -> np.ndarray:
         """Which rows of `runs` an entry has that succeeded, by seed."""
-        asked, setting = self._planned[entry]
-        if setting is None:
+        line = self._lines[entry]
+        if line.setting is None:
             raise InputError(f"{self._said(entry)} is not tuned yet")
-        rows = self.by_setting.get(setting.digest, np.zeros(0, int))
-        succeeded = self.runs["failure"].is_null().to_numpy()[rows]
-        return rows[succeeded & np.isin(self.runs["seed"].to_numpy()[rows], asked.seeds)]
+        return np.concatenate([line.rows, line.unrecorded])
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        return lines(self)
 
     @cached_property
     def by_setting(self) -> dict[str, np.ndarray]:
@@ -340,16 +343,12 @@ class Results:
 
     def summary(self, width: int = ENDLESS) -> str:
         """The mean regret at T of every entry, with the number of seeds, as text of at most `width` columns."""
-        return "\n".join(columns(self._means(), "llllrrrr", width))
-
-    def _means(self) -> list[tuple[str, ...]]:
-        rows = self.sql(overview.MEANS).to_pylist()
-        return overview.means([entry for entry, _ in self._planned], rows, self.untuned)
+        return "\n".join(columns(overview.means(self), "llllrrrr", width))
 
     def _repr_html_(self) -> str:  # what a notebook shows
         title, facts = overview.facts(self)
         try:
-            head, *rows = self._means()
+            head, *rows = overview.means(self)
         except InputError:  # no suite that can be read
             return html.summary(title, facts)
         return html.summary(title, facts, html.table(head, rows, 4, most=len(rows)))

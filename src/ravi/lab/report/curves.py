@@ -25,6 +25,7 @@ from ravi.display.style import (
     panels,
     written,
 )  # fmt: skip
+from ravi.statistics.intervals import band
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -94,23 +95,24 @@ def regret_curves(
     that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
     `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes are linear.
     """
-    shown = {label: _shown(label, held, level) for label, held in curves.items()}
-    logarithmic = logarithmic and any((one.mean > 0).any() for one in shown.values())
-    tops = (float(np.where(np.isfinite(one.high), one.high, one.mean).max()) for one in shown.values())
-    top = max(tops, default=1.0)
+    shown, positive = _bands(curves, level)
+    logarithmic = logarithmic and positive
+    top = max((float(np.where(np.isfinite(one.high), one.high, one.mean).max()) for one in shown.values()), default=1.0)
     begin = min((float(one.times[0]) for one in shown.values()), default=0.0) if logarithmic else 0.0
-    given = {name: (np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in (bounds or {}).items()}
-    behind = {name: (t[t >= begin], v[t >= begin]) for name, (t, v) in given.items()}
-    behind = {name: tv for name, tv in behind.items() if len(tv[1]) and (logarithmic or tv[1].max() <= 3 * top)}
+    behind = {}
+    for name, held in (bounds or {}).items():
+        t, v = (np.asarray(part, float) for part in held)
+        t, v = t[t >= begin], v[t >= begin]
+        if len(v) and (logarithmic or v.max() <= 3 * top):
+            behind[name] = t, v
     with canvas(width, 0.66 * width, title) as (figure, ax):
-        for number, (name, (times, values)) in enumerate(behind.items()):
-            ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (number % 3), alpha=0.6, label=name, zorder=1,
-                    linestyle=("-", "--", ":")[number % 3])  # fmt: skip
+        for place, (name, (times, values)) in enumerate(behind.items()):
+            ax.plot(times, values, color=GREY, linewidth=0.8 + 0.9 * (place % 3), alpha=0.6, label=name, zorder=1,
+                    linestyle=("-", "--", ":")[place % 3])  # fmt: skip
         _lines(ax, shown, logarithmic, styles)
         if logarithmic:
-            ax.set(xscale="log", yscale="log")
             first, last = min(one.times[0] for one in shown.values()), max(one.times[-1] for one in shown.values())
-            ax.set_xlim(first, max(last, 2 * first))
+            ax.set(xscale="log", yscale="log", xlim=(first, max(last, 2 * first)))
         else:
             ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
         ax.margins(x=0)
@@ -122,15 +124,13 @@ def regret_curves(
 
 def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str = "") -> Drawn:
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
-    shown = {label: _shown(label, held, level) for label, held in curves.items()}
-    positive = any((one.mean > 0).any() for one in shown.values())
+    shown, positive = _bands(curves, level)
     with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
         _lines(ax, shown, positive)
         if positive:
             means = np.concatenate([one.mean for one in shown.values()])
-            top = float(means.max())
-            ax.set_yscale("log")  # lines leave at the bottom
-            ax.set_ylim(max(FLOOR * top, CERTAIN, float(means[means > 0].min()) / 2), 2 * top)
+            least, top = float(means[means > 0].min()), float(means.max())
+            ax.set(yscale="log", ylim=(max(FLOOR * top, CERTAIN, least / 2), 2 * top))  # lines leave at the bottom
         ax.margins(x=0)
         ax.set(xlabel="step t", ylabel="gap (reward per step)")
         label_ticks(ax)
@@ -138,26 +138,28 @@ def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str 
     return Drawn(figure, {"curves": shown, "level": level})
 
 
-def _shown(label: str, curves: Curves, level: float) -> Band:
-    from ravi.statistics.intervals import band
-
-    times, values = np.asarray(curves[0]), np.atleast_2d(np.asarray(curves[1], float))
-    if not len(values) or values.shape[1] != len(times):
-        raise InputError(f"the curves of {label!r} have shape {values.shape}, not (n, {len(times)}) with n >= 1")
-    there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
-    if not there.any():
-        raise InputError(f"the curves of {label!r} have no time that every seed has reached")
-    return Band(times[there], *band(values[:, there], level=level), len(values))
+def _bands(curves: Mapping[str, Curves], level: float) -> tuple[dict[str, Band], bool]:
+    """What is drawn of every learner, and whether any mean is positive."""
+    shown = {}
+    for label, held in curves.items():
+        times, values = np.asarray(held[0]), np.atleast_2d(np.asarray(held[1], float))
+        if not len(values) or values.shape[1] != len(times):
+            raise InputError(f"the curves of {label!r} have shape {values.shape}, not (n, {len(times)}) with n >= 1")
+        there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
+        if not there.any():
+            raise InputError(f"the curves of {label!r} have no time that every seed has reached")
+        shown[label] = Band(times[there], *band(values[:, there], level=level), len(values))
+    return shown, any((one.mean > 0).any() for one in shown.values())
 
 
 def _lines(axes: Any, shown: Mapping[str, Band], logarithmic: bool, styles: Mapping[str, Look] | None = None) -> None:
     """Every learner; on a logarithmic axis what is not positive is left out, and a band ends at the axis."""
-    every = looks(shown) if styles is None else styles
+    every = styles or looks(shown)
     least = min((float(one.mean[one.mean > 0].min()) for one in shown.values() if (one.mean > 0).any()), default=1.0)
-    for label, one in shown.items():
-        low = np.where(np.isfinite(one.low), np.maximum(one.low, least / 3), one.low) if logarithmic else one.low
-        mean = np.where(one.mean > 0, one.mean, np.nan) if logarithmic else one.mean
-        line(axes, one.times, mean, label, every[label], low=low, high=one.high)
+    for label, (times, mean, low, high, _) in shown.items():
+        if logarithmic:
+            low, mean = np.where(np.isfinite(low), np.maximum(low, least / 3), low), np.where(mean > 0, mean, np.nan)
+        line(axes, times, mean, label, every[label], low=low, high=high)
 
 
 def _named(axes: Any) -> None:
@@ -195,18 +197,13 @@ def regret_figure(runs: Mapping[str, Run], path: str | PathLike[str], *, title: 
 
 def ladder_figure(rungs: Ladder, path: str) -> None:
     """The ladder as points on a logarithmic scale, beside what any policy's regret is below."""
-    shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0]
-    figure, grid = panels(width=6.4, height=2.6)
-    axes = grid[0, 0]
-    labels = [label for label, _ in shown][::-1]
-    values = [value for _, value in shown][::-1]
-    axes.plot(values, labels, "o", color=COLOURS[0])
-    for value, label in zip(values, labels, strict=True):
-        axes.annotate(number(value), (value, label), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
-    axes.axvline(rungs.optimum, color="#888888", linestyle="--", linewidth=1)
-    axes.annotate("T × optimum", (rungs.optimum, -0.45), xytext=(3, 0), textcoords="offset points", fontsize=8)
-    axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.grid(axis="y", color="#dddddd")
-    axes.set(xscale="log", xlabel="regret and its bounds")
-    axes.spines[["top", "right"]].set_visible(False)
+    shown = [(label, value) for label, value in rungs.rungs() if np.isfinite(value) and value > 0][::-1]
+    with canvas(6.4, 2.6) as (figure, axes):
+        axes.plot([value for _, value in shown], [label for label, _ in shown], "o", color=COLOURS[0])
+        for label, value in shown:
+            axes.annotate(number(value), (value, label), (0, 6), textcoords="offset points", ha="center")
+        axes.axvline(rungs.optimum, color=GREY, linestyle="--", linewidth=1)
+        axes.annotate("T × optimum", (rungs.optimum, -0.45), (3, 0), textcoords="offset points")
+        axes.set(xscale="log", xlabel="regret and its bounds", ylim=(-0.6, len(shown) - 0.4))
+        axes.grid(axis="y", color=PALE)
     written(figure, path)

@@ -25,8 +25,7 @@ from ravi import validation
 from ravi.display.printable import titled
 from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
 from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
-from ravi.lab.report.summary import Panel, Row, panels, summary
-from ravi.measures.curve import grid
+from ravi.lab.report.summary import Panel, Row, curves, panels, summary
 from ravi.runtime import archive
 from ravi.runtime.result import Run
 from ravi.statistics.scores import scores
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "drawn", "each_written", "groups", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
-FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "constants")
 KINDS = {  # in the order of the page
     "ranks": "Who wins, by how much (★ the smallest mean, ≈ not significantly different from it)",
     "regret-log": "How regret grows, on logarithmic axes, with the bounds of the theory",
@@ -56,6 +54,12 @@ KINDS = {  # in the order of the page
 MARKS, KERNEL = {"best": "★", "tie": "≈"}, "(knows the kernel)"  # behind the names of ranks
 STORY = tuple(KINDS)[:5]  # what is drawn of results unless something else is asked for
 SHOWN = (".svg", ".png")  # what a browser shows in a page, the better first
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Figures – ravi</title><style>{style}</style></head><body><main><h1>Figures</h1>
+{body}
+</main></body></html>
+"""
 STYLE = """:root { color-scheme: light dark; } body { font: 16px/1.5 system-ui, sans-serif; margin: 1.5rem; }
 main { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); gap: 1.5rem; }
 h1, h2 { grid-column: 1 / -1; margin: 0; line-height: 1.25; } figure { margin: 0; }
@@ -63,24 +67,12 @@ img { width: 100%; background: #fff; border-radius: 6px; } figcaption { font-siz
 
 
 class Group(NamedTuple):
-    """What is compared in one figure: the rows of a panel and a column that have runs, by label.
-
-    Attributes
-    ----------
-    panel, column, rows
-        Where they stand, and the rows.
-    curves, seconds
-        The regret of every run, and the seconds of computing   (n,).
-    facts
-        Of one run each: discount, states, actions, dimension, optimum, constants.
-    """
+    """What is compared in one figure: the rows of a panel and a column that have runs, and their curves, by label."""
 
     panel: Panel
     column: str
     rows: dict[str, Row]
     curves: dict[str, Curves]
-    seconds: dict[str, np.ndarray]
-    facts: dict[str, dict[str, Any]]
 
     @property
     def title(self) -> str:
@@ -104,10 +96,14 @@ def each_written(
 
     kinds: as in `KINDS`, or "all"; unless given, those of `STORY` of results, and all of a run.
     """
+    from ravi.lab.experiments.results import results
+
     known_formats(formats)
     asked = None if kinds is None else known_kinds(kinds)
     library()
-    opened: Any = _opened(source) if isinstance(source, str | PathLike) else source
+    opened: Any = source
+    if isinstance(source, str | PathLike):
+        opened = Run.load(source) if Path(source).is_file() else results(source)
     into = Path(folder)
     try:
         into.mkdir(parents=True, exist_ok=True)
@@ -115,8 +111,7 @@ def each_written(
         raise InputError(f"cannot write into {into}: {error.strerror}") from None
     single = isinstance(opened, Run)
     wanted = asked or (tuple(KINDS) if single else STORY)
-    chosen = ((name, draw) for name, draw in drawn(opened) if kind_of(name) in wanted)
-    tasks = [(draw, into / name, formats) for name, draw in chosen]
+    tasks = [(draw, into / name, formats) for name, draw in drawn(opened) if kind_of(name) in wanted]
     workers = 1 if single else min(workers, len(tasks) // EACH)
     if workers < 2:
         for task in tasks:
@@ -136,15 +131,6 @@ def _saved(draw: Callable[[], Drawn], stem: Path, formats: Sequence[str]) -> lis
     return figure.save(stem, formats)
 
 
-def _opened(place: Any) -> Any:
-    """The results of a folder, or the run of a file."""
-    if Path(place).is_file():
-        return Run.load(place)
-    from ravi.lab.experiments.results import results
-
-    return results(place)
-
-
 def drawn(source: Results | Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     """The name of every figure, and how to draw it."""
     yield from _of_run(source) if isinstance(source, Run) else _of_results(source)
@@ -162,7 +148,7 @@ def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
         yield f"regret-log-{group.name}", partial(regret, logarithmic=True)
         gaps = {label: mean_gap(held) for label, held in group.curves.items()}
         yield f"gap-{group.name}", partial(gap_curves, gaps, title=group.title)
-        spent = {label: (group.seconds[label], mean) for label, mean in means.items()}
+        spent = {label: (row.seconds, row.mean) for label, row in group.rows.items()}
         yield f"pareto-{group.name}", partial(pareto, spent, title=group.title)
     yield from _comparisons(results)
     yield from _tuning(results)
@@ -208,32 +194,13 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 def groups(results: Results) -> list[Group]:
     """What was found, by section, MDP, T and column; what has no run with a regret is left out."""
     rows = summary(results)
-    held = {row.line.rows.tobytes(): row.line for row in rows if len(row.line.rows)}
-    names, runs = list(held), results.runs
-    curves = {names[place]: found for place, found in results.curves_of([held[name].rows for name in names])}
-    found = []
-    for panel in panels(rows):
-        for column in panel.columns:
-            group = Group(panel, column, {}, {}, {}, {})
-            for row in panel.of(column):
-                line, one = row.line, int(row.line.rows[0])
-                about = {fact: runs[fact][one].as_py() for fact in FACTS}
-                about["constants"] = _constants(about["constants"], f"{results.folder}: {line.learner}")
-                times = grid(line.steps, runs["points"][one].as_py())
-                group.rows[line.label], group.facts[line.label] = row, about
-                group.curves[line.label] = Curves(times, curves[line.rows.tobytes()])
-                group.seconds[line.label] = runs["seconds"].to_numpy()[line.rows]
-            found += [group] if group.rows else []
-    return found
-
-
-def _constants(text: str | None, where: str) -> dict[str, Any]:
-    """A learner's constants, as a row holds them."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} has constants that are not JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
+    held = {row.key: Curves(times, found) for row, times, found in curves(results, rows)}
+    split = ((panel, column, panel.of(column)) for panel in panels(rows) for column in panel.columns)
+    return [
+        Group(panel, column, {row.line.label: row for row in some}, {row.line.label: held[row.key] for row in some})
+        for panel, column, some in split
+        if some
+    ]
 
 
 def theory(group: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -243,20 +210,29 @@ def theory(group: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """
     from ravi.theory import mixture, tabular
 
-    label = next(iter(group.rows))
-    first, begin = group.facts[label], group.curves[label].times[0]
-    if first["optimum_error"] is None or first["discount"] == 1:  # it is no MDP, or of the average reward
+    label, row = next(iter(group.rows.items()))
+    facts = row.facts
+    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or of the average reward
         return {}
-    times = np.unique(np.rint(np.geomspace(begin, group.panel.steps, POINTS)))
-    found = {"t × optimum": times * first["optimum"]}
-    H, A = 1 / (1 - first["discount"]), first["actions"]
-    for label, row in group.rows.items():
-        if row.line.learner == "ravi-ucb" and group.column != "tuned":
-            found["tabular bound"] = np.array([tabular.corrected(H, first["states"], A, int(t)).total for t in times])
-        elif row.line.learner == "ravi-ucb/mixture" and group.column != "tuned":
-            B, d = validation.positive(group.facts[label]["constants"].get("bound"), "bound"), first["dimension"]
+    times = np.unique(np.rint(np.geomspace(group.curves[label].times[0], group.panel.steps, POINTS)))
+    found = {"t × optimum": times * facts["optimum"]}
+    H, X, A, d = 1 / (1 - facts["discount"]), facts["states"], facts["actions"], facts["dimension"]
+    for row in group.rows.values() if group.column != "tuned" else ():
+        if row.line.learner == "ravi-ucb":
+            found["tabular bound"] = np.array([tabular.corrected(H, X, A, int(t)).total for t in times])
+        elif row.line.learner == "ravi-ucb/mixture":
+            B = validation.positive(_constants(row).get("bound"), "bound")
             found["mixture bound"] = np.array([mixture.corrected(H, d, A, int(t), bound=B).total for t in times])
     return {name: (times, values) for name, values in found.items()}
+
+
+def _constants(row: Row) -> dict[str, Any]:
+    """A learner's constants, as its runs hold them."""
+    try:
+        found = json.loads(row.facts["constants"] or "{}")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{row.line.label} has constants that are not JSON: {error}") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _of_run(run: Run) -> Iterator[tuple[str, Callable[[], Drawn]]]:
@@ -314,23 +290,14 @@ def index_page(folder: Path, written: Iterable[Path]) -> Path:
     held: dict[str, dict[str, list[Path]]] = {kind: {} for kind in KINDS}
     for path in written:
         held[kind_of(path.stem)].setdefault(path.stem, []).append(path)
-    lines = [
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>Figures – ravi</title><style>{STYLE}</style></head><body><main><h1>Figures</h1>",
-    ]
+    lines = []
     for kind, figures in held.items():
         lines += [f"<h2>{escape(KINDS[kind])}</h2>"] if figures else []
-        lines += [_figure(stem, paths) for stem, paths in figures.items()]
+        for stem, paths in figures.items():
+            links = ", ".join(f'<a href="{quote(path.name)}">{path.suffix[1:]}</a>' for path in paths)
+            shown = sorted((path for path in paths if path.suffix in SHOWN), key=lambda path: SHOWN.index(path.suffix))
+            image = f'<img src="{quote(shown[0].name)}" alt="{escape(stem)}" loading="lazy">' if shown else ""
+            lines.append(f"<figure>{image}<figcaption>{escape(stem)}: {links}</figcaption></figure>")
     place = folder / "index.html"
-    archive.write_text_file(place, "\n".join([*lines, "</main></body></html>", ""]))
+    archive.write_text_file(place, PAGE.format(style=STYLE, body="\n".join(lines)))
     return place
-
-
-def _figure(stem: str, paths: list[Path]) -> str:
-    links = ", ".join(f'<a href="{quote(path.name)}">{path.suffix[1:]}</a>' for path in paths)
-    shown = min(
-        (path for path in paths if path.suffix in SHOWN), key=lambda path: SHOWN.index(path.suffix), default=None
-    )
-    image = "" if shown is None else f'<img src="{quote(shown.name)}" alt="{escape(stem)}" loading="lazy">'
-    return f"<figure>{image}<figcaption>{escape(stem)}: {links}</figcaption></figure>"

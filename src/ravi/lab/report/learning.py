@@ -8,7 +8,8 @@ Since log(pi_k / pi_{k-1}) = eta (Q_k - V_k) and Q_k is in [0, H], s_k is at mos
 at most s_k^2 / 8 (the variance of what has span s is at most s^2 / 4, along the whole way from one policy to the next).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
 from ravi.runtime.tree import Log
+from ravi.statistics.intervals import band
 from ravi.validation import InputError
 
 NEAR = 0.01  # of the largest margin: within this of zero the axis is linear
@@ -24,13 +26,7 @@ POINTS = 120  # of a line; epochs in between are put together
 
 class Watch(NamedTuple):
     before: Array  # pi_{k-1}    (n, X, A)
-    start: Log  # T_k, 0 where a seed has ended
-    entropy: Log
-    largest: Log
-    step: Log
-    bonus: Log
-    error: Log
-    margin: Log
+    logs: tuple[Log, ...]  # of every name in RECORDED; start is 0 where a seed has ended
 
 
 class Watched(NamedTuple):
@@ -53,6 +49,9 @@ class Watched(NamedTuple):
         return int(self.start.shape[1])
 
 
+RECORDED = Watched._fields[:7]  # of every epoch
+
+
 def watch(learner: Learner, mdp: MDP) -> Measure:
     """The measure that records the above."""
     from ravi.planning.bellman import expect
@@ -64,8 +63,8 @@ def watch(learner: Learner, mdp: MDP) -> Measure:
 
     def init(keys: Array) -> Watch:
         n = len(keys)
-        before = np.tile(parts.initial_policy, (n, 1, 1))
-        return Watch(before, Log(n, np.int64), *(Log(n, np.float64) for _ in range(6)))
+        logs = (Log(n, np.int64 if name == "start" else np.float64) for name in RECORDED)
+        return Watch(np.tile(parts.initial_policy, (n, 1, 1)), tuple(logs))
 
     def record(m: Watch, state: Any, path: Path, opening: bool) -> Watch:
         if not opening:
@@ -78,17 +77,17 @@ def watch(learner: Learner, mdp: MDP) -> Measure:
         apart = relative_entropy(policy, m.before)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log(policy) - np.log(m.before)
-        m.start.row()[:] = np.where(path.length > 0, path.time, 0)
-        m.entropy.row()[:] = (found.nu * apart).sum(-1)
-        m.largest.row()[:] = apart.max(-1)
-        m.step.row()[:] = (ratio.max(-1) - ratio.min(-1)).max(-1)
-        m.bonus.row()[:] = (found.mu * CB).sum((1, 2))
-        m.error.row()[:] = (found.mu * off).sum((1, 2))
-        m.margin.row()[:] = (CB - off).min((1, 2))
+        rows = (
+            np.where(path.length > 0, path.time, 0), (found.nu * apart).sum(-1), apart.max(-1),
+            (ratio.max(-1) - ratio.min(-1)).max(-1), (found.mu * CB).sum((1, 2)), (found.mu * off).sum((1, 2)),
+            (CB - off).min((1, 2)),
+        )  # fmt: skip
+        for log, row in zip(m.logs, rows, strict=True):
+            log.row()[:] = row
         return m._replace(before=policy.copy())
 
     def results(m: Watch) -> dict[str, Array]:
-        return {f"watch_{name}": log.table for name, log in zip(Watch._fields[1:], m[1:], strict=True)}
+        return {f"watch_{name}": log.table for name, log in zip(RECORDED, m.logs, strict=True)}
 
     return Measure("watch", init, record, results)
 
@@ -100,7 +99,7 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
     mdp, learner = resolved(mdp, learner, steps)
     watching: dict[str, Any] = {"measures": [watch(learner, mdp)], "measured": False, "keep_epochs": False}
     done = run(learner, mdp, steps, seeds, progress=False, **watching)
-    found = {name: done.results[f"watch_{name}"] for name in Watch._fields[1:]}
+    found = {name: done.results[f"watch_{name}"] for name in RECORDED}
     K = int((found["start"] > 0).all(axis=1).sum())  # epochs that every seed has
     kept = {name: table[:K].T for name, table in found.items()}
     assert learner.parts is not None
@@ -109,27 +108,20 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
 
 def policy_steps(record: Watched, *, title: str = "") -> Drawn:
     """How far the policy moves from epoch to epoch: relative entropies, and the effective step beside eta H."""
-    k = _edges(record.epochs)
-    most = record.eta * record.horizon
+    k, most = _edges(record.epochs), record.eta * record.horizon
     shown = {
         "mean over states": _means(record.entropy, k),
         "largest of a state": _means(record.largest, k),
         "effective step": _means(record.step, k),
     }
-    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE, title=title)
-    with styled():
-        left, right = axes[0]
+    with _pair(title) as (figure, left, right):
         for place, name in enumerate(("mean over states", "largest of a state")):
             _band(left, k, shown[name], name, place)
         left.axhline(most**2 / 8, color=GREY, linestyle=(0, (1, 1)), linewidth=1, label="(ηH)²/8: never above")
-        left.set(xlabel="epoch k", ylabel="KL(πₖ ‖ πₖ₋₁) (nats)")
+        left.set(ylabel="KL(πₖ ‖ πₖ₋₁) (nats)", yscale="log")
         _band(right, k, shown["effective step"], "effective step sₖ", 2)
         right.axhline(most, color=GREY, linestyle="--", linewidth=1, label="ηH: never above")
-        right.set(xlabel="epoch k", ylabel="step (nats)", title=f"η = {record.eta:.3g}, H = {record.horizon:g}")
-        for ax in (left, right):
-            ax.set(xscale="log", yscale="log")
-            ax.margins(x=0)
-        legend_below(figure, axes)
+        right.set(ylabel="step (nats)", yscale="log", title=f"η = {record.eta:.3g}, H = {record.horizon:g}")
     return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "eta": record.eta, "ceiling": most**2 / 8})
 
 
@@ -141,30 +133,35 @@ def validity(record: Watched, *, title: str = "") -> Drawn:
     """
     k = _edges(record.epochs)
     shown = {"bonus": _means(record.bonus, k), "true error": _means(record.error, k)}
-    least = np.minimum.reduceat(record.margin, k[:-1] - 1, axis=1)  # (n, points)
+    worst = np.minimum.reduceat(record.margin, k[:-1] - 1, axis=1).min(axis=0)
     invalid = float((record.margin < 0).mean())
-    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE, title=title)
-    with styled():
-        left, right = axes[0]
+    with _pair(title) as (figure, left, right):
         for place, (name, one) in enumerate(shown.items()):
             _band(left, k, one, f"{name}, mean under the policy", place)
-        if any((one[0] > 0).any() for one in shown.values()):
-            left.set_yscale("log")
-        left.set(xlabel="epoch k", ylabel="value (reward)")
-        worst = least.min(axis=0)
+        positive = any((one[0] > 0).any() for one in shown.values())
+        left.set(ylabel="value (reward)", yscale="log" if positive else "linear")
         line(right, k[1:] - 1, worst, "least margin, all pairs and seeds", look(6))
         most = float(np.abs(worst).max()) or 1.0
+        low, high = min(1.5 * float(worst.min()), -NEAR * most), max(1.5 * float(worst.max()), NEAR * most)
         right.set_yscale("symlog", linthresh=NEAR * most, linscale=0.5)
         right.axhline(0, color=GREY, linewidth=0.8)
-        right.set_ylim(min(1.5 * float(worst.min()), -NEAR * most), max(1.5 * float(worst.max()), NEAR * most))
-        right.axhspan(right.get_ylim()[0], 0, color=look(1).colour, alpha=0.15, linewidth=0, label="invalid")
-        right.set(xlabel="epoch k", ylabel="bonus − error (reward)",
-                  title=f"invalid in {100 * invalid:.3g} % of epochs")  # fmt: skip
-        for ax in (left, right):
-            ax.set_xscale("log")
+        right.axhspan(low, 0, color=look(1).colour, alpha=0.15, linewidth=0, label="invalid")
+        right.set(
+            ylabel="bonus − error (reward)", title=f"invalid in {100 * invalid:.3g} % of epochs", ylim=(low, high)
+        )
+    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "margin": worst, "invalid": invalid})
+
+
+@contextmanager
+def _pair(title: str) -> Iterator[tuple[Any, Any, Any]]:
+    """A figure of two axes over epochs, to be drawn on within."""
+    figure, axes = panels(1, 2, width=DOUBLE, height=0.36 * DOUBLE, title=title)
+    with styled():
+        yield figure, *axes[0]
+        for ax in axes[0]:
+            ax.set(xscale="log", xlabel="epoch k")
             ax.margins(x=0)
         legend_below(figure, axes)
-    return Drawn(figure, {"epochs": k[1:] - 1, "curves": shown, "margin": worst, "invalid": invalid})
 
 
 def _edges(epochs: int) -> np.ndarray:
@@ -176,8 +173,6 @@ def _edges(epochs: int) -> np.ndarray:
 
 def _means(values: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mean over seeds, with its interval, of the means between edges."""
-    from ravi.statistics.intervals import band
-
     return band(np.add.reduceat(values, edges[:-1] - 1, axis=1) / np.diff(edges))
 
 

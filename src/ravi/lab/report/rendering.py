@@ -65,27 +65,21 @@ class Table:
         """As text of at most `width` columns."""
         parts = [folded(self.caption, width)]
         for panel in self.panels:
-            lines = [[*panel.head], *([_plain(cell) for cell in row] for row in panel.rows)]
-            if panel.groups:
-                lines[0] = _merged(panel)
-            align = "l" * panel.names + "r" * (len(panel.head) - panel.names)
-            block = columns([list(map(printable, line)) for line in lines], align, width)
+            lines = [_merged(panel), *([_plain(cell) for cell in row] for row in panel.rows)]
+            block = columns([[*map(printable, line)] for line in lines], _layout(panel), width)
             parts.append("\n".join([printable(panel.title), *block] if panel.title else block))
-        note = self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}")
-        return "\n\n".join([*parts, textwrap.fill(printable(note), min(110, width), break_on_hyphens=False)])
+        note = printable(self._noted("*", "\N{DAGGER}"))
+        return "\n\n".join([*parts, textwrap.fill(note, min(110, width), break_on_hyphens=False)])
 
     def markdown(self) -> str:
         parts = [_in_markdown(self.caption)]
         for panel in self.panels:
-            heads = _merged(panel) if panel.groups else list(panel.head)
-            rule = ["---" if place < panel.names else "---:" for place in range(len(heads))]
-            rows = [list(map(_in_markdown, heads)), rule]
+            rows = [[_in_markdown(head) for head in _merged(panel)]]
+            rows.append(["---" if side == "l" else "---:" for side in _layout(panel)])
             rows += [[_marked(cell, "**{}**", "{}\N{DAGGER}", _in_markdown) for cell in row] for row in panel.rows]
             title = [f"**{_in_markdown(panel.title)}**", ""] if panel.title else []
             parts.append("\n".join([*title, *(f"| {' | '.join(row)} |" for row in rows)]))
-        return (
-            "\n\n".join([*parts, _in_markdown(self.note).replace(BEST, "**Bold**").replace(TIE, "\N{DAGGER}")]) + "\n"
-        )
+        return "\n\n".join([*parts, self._noted("**Bold**", "\N{DAGGER}", _in_markdown)]) + "\n"
 
     def latex(self, label: str | None = None) -> str:
         r"""A `table` environment; it needs \usepackage{booktabs}. label: what \ref calls it."""
@@ -95,9 +89,13 @@ class Table:
             lines += [r"\par\medskip"] if place else []
             lines += [rf"\textit{{{escaped(panel.title)}}}\par\smallskip"] if panel.title else []
             lines += _tabular(panel)
-        note = escaped(self.note).replace(BEST, r"\textbf{Bold}").replace(TIE, r"$^\dagger$")
+        note = self._noted(r"\textbf{Bold}", r"$^\dagger$", escaped)
         lines += [r"\par\smallskip", rf"\parbox{{\linewidth}}{{\footnotesize {note}}}", r"\end{table}"]
         return "\n".join([r"% needs \usepackage{booktabs}", *lines]) + "\n"
+
+    def _noted(self, best: str, tie: str, language: Callable[[str], str] = str) -> str:
+        """The note in this language, with its signs for the best and for ties."""
+        return language(self.note).replace(BEST, best).replace(TIE, tie)
 
     def csv(self) -> str:
         """One row for every cell, numbers in full precision; empty where there is none.
@@ -129,13 +127,11 @@ class Table:
 
     def _repr_html_(self) -> str:  # what a notebook shows
         panels = (
-            html.table(
-                _merged(panel) if panel.groups else panel.head, [[_plain(cell) for cell in row] for row in panel.rows],
-                panel.names, panel.title, len(panel.rows),
-            )
+            html.table(_merged(panel), [[*map(_plain, row)] for row in panel.rows], panel.names, panel.title,
+                       len(panel.rows))
             for panel in self.panels
         )  # fmt: skip
-        note = html.text(self.note.replace(BEST, "*").replace(TIE, "\N{DAGGER}"))
+        note = html.text(self._noted("*", "\N{DAGGER}"))
         return html.summary(self.caption, (), *panels, f"<div style='opacity:.7'>{note}</div>")
 
 
@@ -176,17 +172,20 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def _layout(panel: Block) -> str:
+    """The side of every column: names to the left, numbers to the right."""
+    return "l" * panel.names + "r" * (len(panel.head) - panel.names)
+
+
 def _tabular(panel: Block) -> list[str]:
-    layout = "l" * panel.names + "r" * (len(panel.head) - panel.names)
-    lines = [rf"\begin{{tabular}}{{{layout}}}", r"\toprule"]
+    lines = [rf"\begin{{tabular}}{{{_layout(panel)}}}", r"\toprule"]
     if panel.groups:
-        spans = (rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else "" for text, wide in panel.groups)
-        lines.append(" & ".join(spans) + r" \\")
-        start, rules = 1, []
+        start, spans, rules = 1, [], []
         for text, wide in panel.groups:
+            spans.append(rf"\multicolumn{{{wide}}}{{c}}{{{escaped(text)}}}" if text else "")
             rules += [rf"\cmidrule(lr){{{start}-{start + wide - 1}}}"] if text else []
             start += wide
-        lines.append(" ".join(rules))
+        lines += [" & ".join(spans) + r" \\", " ".join(rules)]
     lines += [" & ".join(map(escaped, panel.head)) + r" \\", r"\midrule"]
     for row in panel.rows:
         lines.append(" & ".join(_marked(cell, r"\textbf{{{}}}", r"{}$^\dagger$", _number) for cell in row) + r" \\")
@@ -214,5 +213,5 @@ def _plain(cell: Cell) -> str:
 
 def _merged(panel: Block) -> list[str]:
     """The head in one line: what stands above, and the column."""
-    over = [text for text, wide in panel.groups for _ in range(wide)]
+    over = [text for text, wide in panel.groups or (("", len(panel.head)),) for _ in range(wide)]
     return [f"{above}, {name}" if above else name for above, name in zip(over, panel.head, strict=True)]

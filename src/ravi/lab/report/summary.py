@@ -7,19 +7,23 @@ that they stand in: those of one section, MDP and T.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ravi.core import Floats, Ints
 from ravi.learners import knows_the_kernel
+from ravi.measures.curve import grid
 from ravi.statistics import Interval, best, interval
 from ravi.statistics.scores import Line, lines, scores_of
+from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.lab.experiments.results import Results
 
 LEVEL = 0.95
+FACTS = ("discount", "states", "actions", "dimension", "optimum", "optimum_error", "learner", "points", "constants")
 UPPER = {"q90": 0.9, "q99": 0.99, "max": 1.0}  # quantiles over seeds: means hide heavy tails
 
 
@@ -30,9 +34,9 @@ class Row(NamedTuple):
     ----------
     line
         Its runs.
-    configured, seconds
-        The learner with the multipliers that tuning chose, and the mean seconds of computing of a run; empty and not a
-        number without runs.
+    facts, seconds
+        Of one of its runs: see `FACTS`, where the learner has the multipliers that tuning chose; and the seconds of
+        computing of each   (n,). Both are empty without runs.
     mean
         The mean (median, interquartile mean) over seeds, with its interval; None without runs.
     upper
@@ -54,8 +58,8 @@ class Row(NamedTuple):
     """
 
     line: Line
-    configured: str
-    seconds: float
+    facts: dict[str, Any]
+    seconds: Floats
     mean: Interval | None
     upper: dict[str, float]
     why: str
@@ -70,6 +74,11 @@ class Row(NamedTuple):
         """Whether the mean is 0, to what it may be off."""
         held = self.line
         return len(held.seeds) > 0 and bool(abs(held.values.mean()) <= held.errors.mean())
+
+    @property
+    def key(self) -> bytes:
+        """The same for rows of the same runs."""
+        return self.line.rows.tobytes()
 
     @property
     def estimate(self) -> float:
@@ -138,15 +147,16 @@ def summary(
     steps: int | None = None,
 ) -> list[Row]:
     """A row for every entry, in the order of the suite; of one section, column or T where it is named."""
-    seconds, learners = results.runs["seconds"].to_numpy(), results.runs["learner"]
+    runs = results.runs
+    seconds = runs["seconds"].to_numpy()
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     order = []
     for line in lines(results, value, section=section, column=column, steps=steps):
         made = len(line.rows) > 0
         row = Row(
             line,
-            learners[int(line.rows[0])].as_py() if made else "",
-            float(seconds[line.rows].mean()) if made else math.nan,
+            {fact: runs[fact][int(line.rows[0])].as_py() for fact in FACTS} if made else {},
+            seconds[line.rows],
             interval(line.values, statistic, level=level) if made else None,
             {name: float(np.quantile(line.values, share)) for name, share in UPPER.items()} if made else {},
             _why(results, line),
@@ -157,6 +167,17 @@ def summary(
         order.append(key)
     ranked = {key: iter(_ranked(rows, statistic, level)) for key, rows in groups.items()}
     return [next(ranked[key]) for key in order]
+
+
+def curves(results: Results, rows: Sequence[Row]) -> Iterator[tuple[Row, Ints, Floats]]:
+    """The times (P,) and the regret (n, P) of every row that has runs, few at a time; of the same runs one row."""
+    held = list({row.key: row for row in rows if len(row.line.rows)}.values())
+    for place, found in results.curves_of([row.line.rows for row in held]):
+        row = held[place]
+        times = grid(row.line.steps, row.facts["points"])
+        if found.shape[1] != len(times):
+            raise InputError(f"{row.line.label}: a curve has {found.shape[1]} points, and not {len(times)}")
+        yield row, times, found
 
 
 def _why(results: Results, line: Line) -> str:
@@ -198,7 +219,7 @@ def _ranked(rows: Sequence[Row], statistic: str, level: float) -> list[Row]:
     for row in rows:
         rank, behind = ranks.get(row.line.label, ("", None))
         place = places.get(row.line.label, 0)
-        faster = [other for other in rivals if other.seconds < row.seconds]
-        front = place > 0 and not any(row.exceeds(other) for other in faster)
+        faster = (other for other in rivals if place and other.seconds.mean() < row.seconds.mean())
+        front = place > 0 and not any(map(row.exceeds, faster))
         ranked.append(row._replace(rank=rank, behind=behind, place=place, front=front))
     return ranked

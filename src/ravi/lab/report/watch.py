@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,17 +78,15 @@ class View:
         self.waiting = ""
         self.alive = Store(self.folder).others("")
         self.checkpoints = [path.name.split("-")[0] for path in sorted((self.folder / "checkpoints").glob("*.run"))]
-        state = _state(self.folder)
-        changed = state != self._state
-        if changed:
+        before, self._state = self._state, _state(self.folder)
+        if self._state != before:
             self._read()
-            self._state = state
         assert self.results is not None
         runs = self.results.runs
         self._marks.append((now, float(np.nansum(runs["seconds"].to_numpy())), runs.num_rows))
         while self._marks[-1][0] - self._marks[0][0] > MEMORY:
             self._marks.popleft()
-        return changed
+        return self._state != before
 
     def _read(self) -> None:
         from ravi.lab.experiments.results import results
@@ -106,21 +104,23 @@ class View:
 
     def left(self, row: Row) -> int:
         """The runs of an entry that are to come; none where tuning has tried everything, and all of it failed."""
-        line = row.line
-        if line.setting is None:
-            return 0 if row.why == "tuning failed" else line.asked
-        return line.asked - row.done - line.failed
+        return 0 if row.why == "tuning failed" else row.line.asked - row.done - row.line.failed
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left that the suite asks for."""
         return bool(self.rows) and not any(map(self.left, self.rows))
 
+    def _speed(self, of: int) -> float | None:
+        """How much more there is of a mark a second, over the last minutes; None as long as nothing has arrived."""
+        first, last = self._marks[0], self._marks[-1]
+        spent, more = last[0] - first[0], last[of] - first[of]
+        return more / spent if spent >= ENOUGH and more > 0 else None
+
     @property
     def rate(self) -> float | None:
-        """Runs a second over the last minutes; None as long as none has arrived since the first look."""
-        (first, _, before), (last, _, after) = self._marks[0], self._marks[-1]
-        return (after - before) / (last - first) if last - first >= ENOUGH and after > before else None
+        """Runs a second."""
+        return self._speed(2)
 
     @property
     def work_left(self) -> float | None:
@@ -129,26 +129,20 @@ class View:
             return None
         seconds = self.results.runs["seconds"].to_numpy()
         spent = [seconds[np.concatenate([row.line.rows, row.line.unrecorded])] for row in self.rows]
-        steps = sum(len(each) * row.line.steps for each, row in zip(spent, self.rows, strict=True))
-        if not steps:
+        steps = np.array([row.line.steps for row in self.rows])
+        made = steps @ [len(each) for each in spent]
+        if not made:
             return None
-        per_step = sum(map(np.sum, spent)) / steps
-        left = 0.0
-        for each, row in zip(spent, self.rows, strict=True):
-            left += self.left(row) * (each.mean() if len(each) else per_step * row.line.steps)
-        if self.tuning[0] < self.tuning[1]:
-            mean = sum(row.line.steps for row in self.rows) / len(self.rows)
-            left += max(0, self.trials[1] - self.trials[0]) * per_step * mean
-        return float(left)
+        per_step = sum(map(np.sum, spent)) / made
+        means = [each.mean() if len(each) else per_step * T for each, T in zip(spent, steps, strict=True)]
+        trials = max(0, self.trials[1] - self.trials[0]) if self.tuning[0] < self.tuning[1] else 0
+        return float(np.dot(means, [*map(self.left, self.rows)]) + trials * per_step * steps.mean())
 
     @property
     def time_left(self) -> float | None:
         """Seconds, if it goes on as over the last minutes."""
-        work = self.work_left
-        (first, before, _), (last, after, _) = self._marks[0], self._marks[-1]
-        if work is None or last - first < ENOUGH or after <= before:
-            return None
-        return work * (last - first) / (after - before)
+        work, speed = self.work_left, self._speed(1)
+        return None if work is None or speed is None else work / speed
 
 
 def _state(folder: Path) -> list[tuple[str, int, int]]:
@@ -210,13 +204,9 @@ def _follow(view: View, every: float, stopped: Callable[[], bool], show: Callabl
         show()
         if view.finished:
             return
-        _wait(max(every, SHARE * (time.monotonic() - began)), stopped)
-
-
-def _wait(seconds: float, stopped: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not stopped() and (left := until - time.monotonic()) > 0:
-        time.sleep(min(left, REACTION))
+        until = time.monotonic() + max(every, SHARE * (time.monotonic() - began))
+        while not stopped() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, REACTION))
 
 
 def text(view: View, width: int = WIDTH) -> str:
@@ -255,10 +245,12 @@ def frame(view: View, height: int | None = None, width: int = WIDTH) -> Renderab
         return _words(headline(view))
     found, failed = view.results, view.counts.failed
     parts: list[RenderableType] = [_words(f"{found.suite.name} in {view.folder}", "bold"), _words(headline(view))]
-    parts += [_words(""), _learners(view, height, width)]
-    parts += [_words(""), *map(_words, _launches(view, found))]
+    parts += [_words(""), _learners(view, height, width), _words(""), *map(_words, _launches(view, found))]
     if view.checkpoints:
-        parts += [_words(f"checkpoints: {len(view.checkpoints)} under way ({_named(view)})")]
+        labels = {row.line.setting: f"{row.line.label} on {row.line.mdp}" for row in view.rows}
+        names = list(dict.fromkeys(labels.get(setting, "tuning") for setting in view.checkpoints))
+        named = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        parts.append(_words(f"checkpoints: {len(view.checkpoints)} under way ({named})"))
     failures = found.runs.filter(found.runs["failure"].is_valid())
     if failures.num_rows:
         last = failures.select(["mdp", "learner", "seed", "error", "failure"]).to_pylist()[-FAILURES:]
@@ -285,19 +277,16 @@ def _learners(view: View, height: int | None, width: int) -> RenderableType:
     for name in ("T", "done", "failed", "mean regret", "interval")[: 5 if width >= WIDE else 4]:
         table.add_column(name, justify="right", no_wrap=True)
     for row in shown:
-        line, mean, ends = row.line, "-", ""
-        if line.setting is None:
-            mean = row.why
-        elif row.mean is not None:
-            estimate, low, high, _ = row.mean
-            mean, ends = estimate_and_interval(estimate, low, high, DECIMALS["regret"])
+        line, mean, ends = row.line, row.why if row.line.setting is None else "-", ""
+        if row.mean is not None:
+            mean, ends = estimate_and_interval(*row.mean[:3], DECIMALS["regret"])
             ends = "one seed" if len(line.seeds) == 1 else ends
         names = (line.section, titled(line.mdp), line.label, line.column)
         cells = (*names, f"{line.steps:,}", f"{row.done} of {line.asked}", str(line.failed), mean, ends)
-        table.add_row(*map(_words, cells[: len(table.columns)]), style="dim" if not view.left(row) else "")
+        table.add_row(*map(_words, cells[: len(table.columns)]), style="" if view.left(row) else "dim")
     if len(shown) < len(view.rows):
-        whole = sum(not view.left(row) for row in view.rows) - sum(not view.left(row) for row in shown)
-        table.add_row(_words(f"... and {len(view.rows) - len(shown)} more, {whole} of them done"))
+        done = sum(not view.left(row) for row in view.rows) - sum(not view.left(row) for row in shown)
+        table.add_row(_words(f"... and {len(view.rows) - len(shown)} more, {done} of them done"))
     return table
 
 
@@ -306,27 +295,23 @@ def fitting(view: View, most: int) -> Sequence[Row]:
     if len(view.rows) <= most:
         return view.rows
 
-    def urgency(place: int) -> tuple[int, int]:
+    def urgency(place: int) -> int:
         row = view.rows[place]
-        return (2 if not view.left(row) else 0 if row.done or row.line.failed else 1, place)
+        return 2 if not view.left(row) else 0 if row.done or row.line.failed else 1
 
-    chosen = sorted(sorted(range(len(view.rows)), key=urgency)[: max(1, most - 1)])
-    return [view.rows[place] for place in chosen]
+    return [view.rows[place] for place in sorted(sorted(range(len(view.rows)), key=urgency)[: max(1, most - 1)])]
 
 
 def _launches(view: View, found: Results) -> list[str]:
     if not view.alive:
         sentence = "no launch is alive" + ("" if view.finished else ": the command that began this goes on with it")
         return [f"{sentence} ({len(found.manifests)} before)" if found.manifests else sentence]
-    lines = []
-    stored = found.runs["launch"].to_pylist()
+    stored, lines = found.runs["launch"].to_pylist(), []
     for name in view.alive:
-        manifest: dict[str, Any] = found.manifests.get(name, {})
+        manifest = found.manifests.get(name, {})
+        runs, since = counted(stored.count(name), "run"), manifest.get("started", "?")
         command = " ".join(map(str, manifest.get("command", ())))
-        lines.append(
-            f"launch {name} is alive, {counted(stored.count(name), 'run')} stored, "
-            f"since {manifest.get('started', '?')}: {command}"
-        )
+        lines.append(f"launch {name} is alive, {runs} stored, since {since}: {command}")
     return lines
 
 
@@ -335,10 +320,3 @@ def _words(text: str, style: str = "") -> RenderableType:
     from rich.text import Text
 
     return Text(printable(text), style=style)
-
-
-def _named(view: View) -> str:
-    """The runs that the checkpoints belong to."""
-    labels = {row.line.setting: f"{row.line.label} on {row.line.mdp}" for row in view.rows}
-    names = dict.fromkeys(labels.get(setting, "tuning") for setting in view.checkpoints)
-    return ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")

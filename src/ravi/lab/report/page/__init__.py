@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 NAME = "report.html"
-TEXTS = ("id", "statement", "where", "kind", "verdict", "note")  # of a claim
-NUMBERS = ("measured", "bound", "margin", "tolerance")
+TEXTS = ("mdp", "learner", "id", "statement", "where", "kind", "verdict", "note")  # of a report, and of a claim
+NUMBERS = ("steps", "measured", "bound", "margin", "tolerance")
 LARGEST = 1e300  # of numbers that can be written
 
 
@@ -40,8 +40,8 @@ def report(
 
     require_extra("the page needs", "report", "jinja2", "plotly")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", (ConflictWarning))
-        warnings.simplefilter("ignore", (DamagedWarning))  # both stand on the page
+        for shown in (ConflictWarning, DamagedWarning):  # both stand on the page
+            warnings.simplefilter("ignore", shown)
         found = results(folder)
     path = found.folder / NAME if out is None else Path(out)
     if not path.name or path.is_dir():
@@ -65,20 +65,15 @@ def page(found: Results, claims: list[dict[str, Any]] | None = None) -> Iterator
     from ravi.lab.report.page.content import content
 
     held = content(found, claims)
-    scripts = [get_plotlyjs(), (HERE / "page.js").read_text(encoding="utf-8")]
+    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    scripts = [get_plotlyjs(), script]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"number": words.number, "percent": percent}
-    return environment.get_template("template.html.jinja").generate(
-        **held,
-        cells=words,
-        style=(HERE / "page.css").read_text(encoding="utf-8"),
-        data=embedded(chart_data(held["sections"])),
-        scripts=scripts,
-        hashes=[_hash(script) for script in scripts],
-    )
+    held |= {"cells": words, "style": style, "scripts": scripts, "hashes": [*map(_hash, scripts)]}
+    return environment.get_template("template.html.jinja").generate(**held, data=embedded(chart_data(held["sections"])))
 
 
 def _hash(script: str) -> str:
@@ -107,21 +102,16 @@ def _wrong(one: Any) -> str:
     claims, seeds = one.get("claims"), one.get("seeds")
     if not isinstance(claims, list) or not all(isinstance(row, dict) for row in claims):
         return "claims is not a list of objects"
-    if seeds is not None and not isinstance(seeds, list):
+    if not isinstance(seeds, list | None):
         return "seeds is not a list"
-    for where, row, texts, numbers in (
-        ("", one, ("mdp", "learner"), ("steps",)),
-        *((f"claim {k}: ", row, TEXTS, NUMBERS) for k, row in enumerate(claims)),
-    ):
-        for name in texts:
+    named = [(f"claim {place}: ", row) for place, row in enumerate(claims)]
+    for where, row in (("", one), *named):
+        for name in TEXTS:
             if not isinstance(row.get(name), str | None):
                 return f"{where}{name} is not a text"
-        for name in numbers:
+        for name in NUMBERS:
             value = row.get(name)
-            if value is None:
-                continue
+            value = 0 if value is None else value
             if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
                 return f"{where}{name} is not a number"
-        if where and row.get("verdict") is None:
-            return f"{where}verdict is missing"
-    return ""
+    return next((f"{where}verdict is missing" for where, row in named if row.get("verdict") is None), "")

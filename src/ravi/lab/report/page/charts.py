@@ -15,8 +15,7 @@ import numpy as np
 
 from ravi.core import Array
 from ravi.lab.report.curves import spread
-from ravi.lab.report.summary import LEVEL, Row
-from ravi.measures.curve import grid
+from ravi.lab.report.summary import LEVEL, Row, curves
 from ravi.statistics import Rate, band, growth
 from ravi.validation import InputError
 
@@ -58,38 +57,29 @@ class Shape(NamedTuple):
 
 
 def shapes(found: Results, rows: Sequence[Row]) -> dict[bytes, Shape]:
-    """The shape of every line that has runs, by the bytes of its rows; lines of the same runs have the same."""
-    held = {row.line.rows.tobytes(): row for row in rows if len(row.line.rows)}
-    most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, len(held))))
-    names, points = list(held), found.runs["points"]
-    by_rows = {}
-    for number, curves in found.curves_of([held[name].line.rows for name in names]):
-        row = held[names[number]]
-        times = grid(row.line.steps, points[int(row.line.rows[0])].as_py())
-        by_rows[names[number]] = _shape(row, times, curves, most)
-    return by_rows
+    """The shape of every row that has runs, by its key."""
+    many = len({row.key for row in rows if len(row.line.rows)})
+    most = max(LEAST_POINTS, min(POINTS, ALL_POINTS // max(1, many)))
+    return {row.key: _shape(row, times, values, most) for row, times, values in curves(found, rows)}
 
 
-def _shape(row: Row, times: Array, curves: Array, most: int) -> Shape:
+def _shape(row: Row, times: Array, values: Array, most: int) -> Shape:
     assert row.mean is not None  # it has runs
-    P = len(times)
-    if curves.shape[1] != P:
-        raise InputError(f"{row.line.label}: a curve has {curves.shape[1]} points, and not {P}")
-    drawn, listed = spread(P, most), spread(P, LISTED)
+    drawn, listed = spread(len(times), most), spread(len(times), LISTED)
     places = np.union1d(drawn, listed)
-    found = band(curves[:, places], "mean", level=LEVEL, resamples=RESAMPLES)
+    found = band(values[:, places], "mean", level=LEVEL, resamples=RESAMPLES)
     for edge, end in zip(found, row.mean, strict=False):
         edge[-1] = end  # at T as it is written
     drawn, listed = (np.searchsorted(places, each) for each in (drawn, listed))
-    return Shape(times[places], found, drawn, listed, _growth(row, times, curves))
+    return Shape(times[places], found, drawn, listed, _growth(row, times, values))
 
 
-def _growth(row: Row, times: Array, curves: Array) -> Rate | None:
+def _growth(row: Row, times: Array, values: Array) -> Rate | None:
     """None where there is no regret to speak of, or too few times."""
     if len(times) < 8 or row.line.values.mean() <= row.line.errors.mean():
         return None
     try:
-        return growth(times, curves, level=LEVEL)
+        return growth(times, values, level=LEVEL)
     except InputError:  # the regret is not positive all along
         return None
 
@@ -159,13 +149,13 @@ def _line(row: Row, shape: Shape, labels: dict[str, int], shown: bool) -> dict[s
     mean, low, high = (edge[shape.drawn] for edge in shape.band)
     data = {
         "label": labels[line.label], "column": line.column, "seeds": len(line.seeds), "shown": shown,
-        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(np.array([row.seconds]))[0],
+        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(row.seconds.mean()),
         "front": row.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
     }  # fmt: skip
     return data | _ends(low, high)
 
 
-def _ends(low: Array, high: Array) -> dict[str, Any]:
+def _ends(low: Any, high: Any) -> dict[str, Any]:
     """The ends of a band, where it has any."""
     return {"low": rounded(low), "high": rounded(high)} if np.isfinite([low, high]).all() else {}
 
@@ -173,8 +163,8 @@ def _ends(low: Array, high: Array) -> dict[str, Any]:
 def _overall(section: Chapter, labels: dict[str, int]) -> dict[str, Any]:
     """All MDPs of a section as one panel, whose lines have one point; empty where there is nothing over all."""
     lines = [
-        {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded(np.array([mean]))}
-        | _ends(np.array([low]), np.array([high]))
+        {"label": labels[label], "column": standing.column, "shown": place < SHOWN, "mean": rounded([mean])}
+        | _ends([low], [high])
         for standing in section.standings
         for place, (label, (mean, low, high, _)) in enumerate(standing.overall.items())
     ]
@@ -191,10 +181,12 @@ def _some(values: Array) -> Array:
 def _profiles(held: Profiles, rivals: Sequence[str], labels: dict[str, int]) -> dict[str, Any]:
     shown = {"share": held.share, "low": held.low, "high": held.high}
     lines = [{"label": labels[name]} | {what: rounded(by[name]) for what, by in shown.items()} for name in rivals]
-    return {"thresholds": rounded(np.asarray(held.thresholds)), "by": held.normalised, "lines": lines}
+    return {"thresholds": rounded(held.thresholds), "by": held.normalised, "lines": lines}
 
 
-def rounded(values: Array) -> list[float]:
+def rounded(values: Any) -> Any:
     """To some significant digits; whole numbers without a point, which is shorter."""
-    rounded = (float(f"{value:.{DIGITS}g}") for value in values.tolist())
-    return [int(value) if value.is_integer() else value for value in rounded]
+    if np.ndim(values):
+        return [rounded(value) for value in np.asarray(values).tolist()]
+    value = float(f"{values:.{DIGITS}g}")
+    return int(value) if value.is_integer() else value

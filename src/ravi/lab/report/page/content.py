@@ -173,8 +173,8 @@ def _sheet(found: Results, anchor: str, panel: Panel, shape: dict[bytes, Shape])
     for row in panel.rows:
         line = row.line
         if len(line.rows):
-            shown[line.label, line.column] = shape[line.rows.tobytes()]
-            facts = facts or {name: float(found.runs[name][int(line.rows[0])].as_py() or 0) for name in FACTS}
+            shown[line.label, line.column] = shape[row.key]
+            facts = facts or {name: float(row.facts[name] or 0) for name in FACTS}
         elif len(line.unrecorded):
             reward = found.runs["reward"].to_numpy()[line.unrecorded].mean()
             words = f"no regret; mean reward {reward:,.6g} of {len(line.unrecorded)} runs. "
@@ -234,7 +234,7 @@ def _costs(mine: Sequence[Panel], tuned: set[tuple[Any, ...]]) -> list[Cost]:
         uniform = next((row for row in theory if row.line.learner.split(",")[0] == "uniform"), None)
         for row in theory:
             other = better.get(row.line.label)
-            if other is not None and (panel.mdp, row.configured, panel.steps) in tuned:
+            if other is not None and (panel.mdp, row.facts["learner"], panel.steps) in tuned:
                 ratio = math.nan if other.zero or other.estimate <= 0 else row.estimate / other.estimate
                 gaps = _difference(other, row), None if uniform is None else _difference(row, uniform)
                 costs.append(Cost(panel.task, row, other, ratio, *gaps))
@@ -277,7 +277,7 @@ def wide(sheet: Sheet, column: str) -> bool:
 
 def multipliers(row: Row) -> str:
     """The multipliers that tuning chose."""
-    return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", row.configured))
+    return ", ".join(re.findall(r"(?<=,)(?:step_)?scale=[^,]+", row.facts["learner"]))
 
 
 def _verdicts(one: dict[str, Any]) -> dict[str, int]:
