@@ -233,7 +233,7 @@ def ruled(name, learner, seed):
 
     else:
         space = table.env.observation_space
-        space = Labels() if choices.discovers(space) else encoder_of(space)
+        space = Labels() if choices.needs_discovery(space) else encoder_of(space)
         plays = by_everyone(SimpleNamespace(env=table.env, space=space), seed)
         greedy = next(policy() for made, policy in plays if made >= steps).argmax(1)
 

@@ -77,7 +77,7 @@ def tasks_of(count):
     """As many tasks as small as can be."""
     mdp = ravi.mdp("riverswim/6")
     setting = Setting("riverswim/6", mdp.digest, "uniform", "", 1, 1)
-    return [Task(setting, (seed,), "benchmark") for seed in range(count)]
+    return [Task(((setting, (seed,)),), "benchmark") for seed in range(count)]
 
 
 def per_task(pool, count):
@@ -94,7 +94,7 @@ def per_task(pool, count):
 
 
 class Instant:
-    """Workers that take no time, and a hundred seeds of a task: what is left is the driver."""
+    """Workers that take no time: what is left is the driver."""
 
     workers = 2
 
@@ -102,7 +102,7 @@ class Instant:
         self.made, self.tasks = made, []
 
     def free(self):
-        return 4 - len(self.tasks)
+        return 2 - len(self.tasks)
 
     def submit(self, number, task):
         self.tasks.append((number, task))
@@ -112,11 +112,11 @@ class Instant:
         return [(number, self._outcome(task)) for number, task in back]
 
     def _outcome(self, task):
-        seeds = task.seeds[:100]
-        batch = self.made[task.setting.digest].slice(0, len(seeds))
+        ((setting, seeds),) = task.runs
+        batch = self.made[setting.digest].slice(0, len(seeds))
         place = batch.schema.get_field_index("seed")
         batch = batch.set_column(place, "seed", pa.array(seeds, pa.int64()))
-        return Outcome(packed(batch), (), 1.0, len(seeds) * task.setting.steps, versions(), "here")
+        return Outcome(packed(batch), {}, 1.0, len(seeds) * setting.steps, versions(), "here")
 
     def interrupt(self):
         pass
@@ -127,12 +127,13 @@ def driver_rate(seeds, points):
     wanted = specify(suite_of(seeds, 2000, points))
     with tempfile.TemporaryDirectory() as place:
         store = Store(Path(place))
-        facts, contents = freeze(wanted, store)
+        facts = freeze(wanted, store).facts
         with store.launch({"versions": versions()}) as launch:
-            agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
+            agenda = Agenda(wanted, facts, Shard(), store.keep_tuning, workers=2)
             made = {}
-            for digest, job in agenda.jobs.items():
-                made[digest] = unpacked(work(Task(job.setting, tuple(range(100)), launch)).rows).to_batches()[0]
+            for digest, runs in agenda.runs.items():
+                rows = unpacked(work(Task(((runs.setting, tuple(range(jobs.MOST))),), launch, slice=600)).rows)
+                made[digest] = rows.combine_chunks().to_batches()[0]
             driver = Driver(store, launch, Instant(made), agenda)
             began = time.perf_counter()
             driver.drive(lambda: False)
@@ -142,17 +143,17 @@ def driver_rate(seeds, points):
 
 
 def long_runs(seeds, steps, most):
-    """Steps a second of RAVI-UCB on RiverSwim(6) through two workers, at most so many seeds side by side."""
+    """Steps a second of RAVI-UCB on RiverSwim(6) through two workers, at least so many seeds in a job."""
     section = {"name": "long", "mdps": ["riverswim/6"], "learners": ["ravi-ucb"]}
     suite = {"name": "long", "steps": steps, "seeds": seeds, "points": 100, "sections": [section]}
-    before, jobs.MOST = jobs.MOST, most
+    before, jobs.FEW = jobs.FEW, most
     try:
         with tempfile.TemporaryDirectory() as place:
             began = time.perf_counter()
             held = run_suite(suite, place, workers=2)
             return seeds * steps / (time.perf_counter() - began), seeds * steps / sum(held.runs["seconds"].to_pylist())
     finally:
-        jobs.MOST = before
+        jobs.FEW = before
 
 
 def long_section():
@@ -240,7 +241,7 @@ def main():
         )
         print(lines[-1], flush=True)
 
-    from ravi.lab.experiments.processes import Processes
+    from ravi.lab.experiments.executors import Processes
 
     with Processes(2) as pool:
         local = per_task(pool, 4000 // few)
@@ -256,8 +257,7 @@ def main():
         "",
         "## What one driver can handle",
         "",
-        "Workers that take no time return stored rows in batches of a hundred; each part is on disk before its runs "
-        "count.",
+        "Workers that take no time return stored rows; each part is on disk before its runs count.",
         "",
         "| points | runs per second | bytes per run |",
         "|---|---|---|",

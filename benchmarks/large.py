@@ -65,8 +65,8 @@ def large(rows, quick):
     for place, learner in cases:
         closed = place.unvisited == "closed"
         T = 50_000 if quick else 200_000 if closed else 1_000_000
-        run(learner, place, 10)
-        made, seconds, peak = measured(lambda place=place, T=T, learner=learner: run(learner, place, T))
+        run(learner, place, 10, 1)
+        made, seconds, peak = measured(lambda place=place, T=T, learner=learner: run(learner, place, T, 1))
         name = f"{place.name}, gamma {place.discount:g}"
         last = "" if place.mdp is None else f"{snapshot(made, place).return_of(tol=1e-6):.4f} of {best:.4f}"
         epochs, met, visited, unsettled = (made.results[part][0] for part in ("epochs", "met", "visited", "unsettled"))
@@ -92,9 +92,9 @@ def against_tables(rows, quick):
         mdp = garnet(X, 4, 3, 0, 0.99)
         world = of_mdp(mdp)
         run(learner, mdp, 10, 1, measured=False)
-        run(learner, world, 10)
+        run(learner, world, 10, 1)
         table, dense_s, dense_mb = measured(lambda mdp=mdp, T=T: run(learner, mdp, T, 1, measured=False))
-        made, large_s, large_mb = measured(lambda world=world, T=T: run(learner, world, T))
+        made, large_s, large_mb = measured(lambda world=world, T=T: run(learner, world, T, 1))
         assert (snapshot(made, world).table() == table.last_policy[0]).all()
         rows.append(
             f"| {X:,} | {T:,} | {dense_s:.2f} | {dense_mb:.1f} | {large_s:.2f} | {large_mb:.1f} "

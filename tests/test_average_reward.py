@@ -7,8 +7,10 @@ import ravi
 from ravi.core import MDP, Measure
 from ravi.live.agent import agent
 from ravi.mdps.tables import from_dense
+from ravi.measures.gain import gains
 from ravi.runtime.result import Run
 from ravi.validation import InputError
+from tests.helpers import spy
 
 RIVER = "riverswim/4,criterion=average"
 LEARNERS = [
@@ -25,6 +27,7 @@ LEARNERS = [
     "ravi-kl",
     "ravi-kl,support=off",
     "ravi-kl/unknown-rewards,plan=greedy",
+    "optimistic-q/average,span=3,scale=0.01",
 ]
 
 
@@ -54,8 +57,11 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
         (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
+        (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("optimistic-q/average,span=1,horizon=1", RIVER, 100), "horizon is 1; it must be more"),
         (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucrl2", RIVER, 100, pad=True), "pad is true"),
+        (lambda: ravi.run("ucrl2", "riverswim/4", 100, record=["gain"]), "'gain', which is of the average reward"),
         (lambda: ravi.run("ucrl2", RIVER, 100, record=["trajectory"]), "'trajectory', which is of the discounted"),
         (lambda: ravi.occupancy(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.return_of(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
@@ -113,6 +119,43 @@ def test_in_the_mean_the_regret_is_what_was_lost_and_the_boundary():
     made = ravi.run("uniform", RIVER, 200, seeds=4000)
     off = made.results["realised"] - made.regret - made.results["boundary"]
     assert abs(off.mean()) <= 5 * off.std() / np.sqrt(len(off)) + made.regret_error.max()
+
+
+def test_the_regret_by_gains_is_that_of_every_policy_by_the_state_it_is_played_in(tmp_path):
+    """Against `ravi.evaluate`; alone, resumed and in Python with the same bits."""
+    mdp, T, seen = ravi.mdp(RIVER), 400, []
+    run = ravi.run("ucrl2b,scale=0.1", mdp, T, 3, record=["gain", "stream"], measures=[spy(seen)], points=T)
+    best, losses = ravi.solve(mdp), np.empty((3, T))
+    for state, path in seen:
+        for i in range(3):
+            first, many = int(path.time[i]), int(path.length[i])
+            gain = ravi.evaluate(mdp, state.policy[i]).gain
+            losses[i, first - 1 : first - 1 + many] = best.gain - gain[path.state[i, :many]]
+    off = np.abs(run.results["gain_regret"] - losses.cumsum(-1))
+    assert off.max() <= run.results["gain_regret_error"].max() <= 1e-8
+    compiled = ravi.run("ucrl2b,scale=0.1", mdp, T, 3, record=["gain", "stream"], points=T)
+    half = ravi.run("ucrl2b,scale=0.1", mdp, T, 3, record=["gain", "stream"], points=T, pause=100)
+    half.save(tmp_path / "half.run")
+    for other in (compiled, ravi.resume(Run.load(tmp_path / "half.run"), "ucrl2b,scale=0.1", mdp)):
+        assert all(np.array_equal(run.results[name], other.results[name], equal_nan=True) for name in other.results)
+    assert "by the gains" in repr(compiled)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_gains_are_those_of_evaluate_where_there_are_several_classes(seed):
+    """Random sparse chains of up to 12 states, with transient states and several recurrent classes among them."""
+    rng = np.random.default_rng(seed)
+    X, A = int(rng.integers(1, 13)), 2
+    P = np.zeros((X, A, X))
+    for x, a in np.ndindex(X, A):
+        to = rng.choice(X, min(X, int(rng.integers(1, 3))), replace=False)
+        P[x, a, to] = rng.dirichlet(np.full(len(to), 0.3))
+    mdp = MDP.from_dense(P, rng.random((X, A)), initial=0, criterion="average", renormalise=True)
+    policy = np.eye(A)[rng.integers(0, A, X)]
+    G, reach, numbers, pi = np.empty((X, X)), np.empty((X, X), np.bool_), np.empty((4, X)), np.empty(A)
+    gains(mdp.rewards, mdp.successors, mdp.transitions, policy, G, reach, numbers, pi)
+    exact = ravi.evaluate(mdp, policy)
+    np.testing.assert_allclose(numbers[3], exact.gain, rtol=0, atol=exact.gain_error + 4 * (X + 4) ** 3 * 2.2e-16)
 
 
 def test_an_optimal_policy_has_no_regret():

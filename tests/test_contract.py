@@ -213,7 +213,7 @@ def test_wrong_options_are_errors_that_name_them(name):
         ids.learner(f"{name},nothing=1", world, 60)
 
 
-@pytest.mark.parametrize("mdp", ["riverswim/4", "garnet/5,16,3,discount=0.999"])
+@pytest.mark.parametrize("mdp", ["riverswim/4", "garnet/5,16,3,discount=0.999", EPISODES[0]])
 @pytest.mark.parametrize("name", ids.LEARNERS)
 def test_absurd_numbers_are_refused_by_name_or_do_no_harm(name, mdp):
     """Alone and in pairs; warnings are errors here."""

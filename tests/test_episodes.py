@@ -16,7 +16,14 @@ from tests.support.learners import EPISODES
 from tests.support.pretended_gpu import pretend
 
 RIVER = "riverswim/4,criterion=episodic,episode=7"
-COMPILED = ["uniform", "optimum", "ucbvi,scale=0.05", "ucbvi,scale=0.05,bonus=hoeffding"]
+COMPILED = [
+    "uniform",
+    "optimum",
+    "optimistic-q,scale=0.01",
+    "optimistic-q,scale=0.01,bonus=bernstein",
+    "ucbvi,scale=0.05",
+    "ucbvi,scale=0.05,bonus=hoeffding",
+]
 NOTHING = Measure("nothing", lambda keys: (), lambda m, state, path, opening: m, lambda m: {})
 
 

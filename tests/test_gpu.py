@@ -46,7 +46,8 @@ def test_a_run_there_is_the_run_here(text, pretended):
 
 @pytest.mark.parametrize("text", ["ucrl2", "psrl", "ravi-kl"])
 def test_a_run_without_resets_is_the_run_here(text, pretended):
-    here, there = (ravi.run(text, "riverswim/4,criterion=average", 300, 3, device=on) for on in ("cpu", "gpu"))
+    world, given = "riverswim/4,criterion=average", {"record": ["gain"]}
+    here, there = (ravi.run(text, world, 300, 3, device=on, **given) for on in ("cpu", "gpu"))
     assert equal(here, there)
 
 

@@ -41,7 +41,7 @@ def of_results(found: ravi.Results) -> None:
         drawn.save(HERE / name, ["png"])
     tuned = held["riverswim/6", "tuned"]
     means = {label: row.mean for label, row in tuned.rows.items()}
-    ranks(means, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
+    ranks(means, remarks=tuned.remarks, title="riverswim/6, tuned").save(HERE / "ranks", ["png"])
     spent = {label: (row.seconds, row.mean) for label, row in tuned.rows.items()}
     pareto(spent, title="riverswim/6, tuned").save(HERE / "pareto", ["png"])
     rows = found.sql("SELECT * FROM tuning WHERE mdp = 'riverswim/6' ORDER BY learner, configuration").to_pylist()

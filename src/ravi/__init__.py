@@ -21,7 +21,7 @@ _PUBLIC = {
     "ids": ("mdp", "learner"),
     "mdps.mixtures": ("ensemble",),
     "planning.solver": ("solve",),
-    "planning.evaluation": ("evaluate", "return_of"),
+    "planning.evaluation": ("return_of",),
     "planning.hardness": ("hardness",),
     "planning.occupancies": ("occupancy",),
     "planning.mirror_descent": ("md_mpi",),
@@ -34,12 +34,13 @@ _PUBLIC = {
     "live.discovery": ("discover", "Discovery"),
     "live.grid": ("Grid",),
     "live.policies": ("Policy", "load_policy"),
+    "live.values": ("evaluate",),
     "lab.experiments.runner": ("run_suite",),
     "lab.experiments.results": ("results",),
     "validation": ("InputError", "StreamError"),
 }
 _HOMES = {name: f"ravi.{module}" for module, names in _PUBLIC.items() for name in names}
-_MODULES = {"gymnasium": "ravi.mdps.from_gymnasium", "importers": "ravi.importers"}  # modules that are names themselves
+_MODULES = ("gymnasium", "importers")  # that are names themselves
 
 __all__ = [
     "MDP", "Agent", "Comparison", "Discovery", "Estimator", "Grid", "InputError", "Learned", "Learner", "Measure",
@@ -50,7 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from ravi import importers
+    from ravi import gymnasium, importers
     from ravi.comparison import Comparison, compare
     from ravi.core import MDP, Estimator, Learner, Measure, Problem
     from ravi.ids import learner, mdp
@@ -63,9 +64,9 @@ if TYPE_CHECKING:
     from ravi.live.learning import learn
     from ravi.live.policies import Policy, load_policy
     from ravi.live.selection import candidates, select
-    from ravi.mdps import from_gymnasium as gymnasium
+    from ravi.live.values import evaluate
     from ravi.mdps.mixtures import ensemble
-    from ravi.planning.evaluation import evaluate, return_of
+    from ravi.planning.evaluation import return_of
     from ravi.planning.hardness import hardness
     from ravi.planning.mirror_descent import md_mpi
     from ravi.planning.occupancies import occupancy
@@ -77,10 +78,11 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        importlib.import_module("ravi.ids")  # by which planning finds the MDP of an id
         value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
         return value
     if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
+        return importlib.import_module(f"ravi.{name}")
     raise AttributeError(f"module 'ravi' has no attribute {name!r}")
 
 

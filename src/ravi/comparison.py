@@ -15,7 +15,7 @@ from ravi.display import html
 from ravi.display.numbers import DECIMALS, estimate_and_interval, number, percent
 from ravi.display.printable import columns, counted, room
 from ravi.display.progress import Progress
-from ravi.runtime.api import run_settings
+from ravi.runtime.api import SEEDS, run_settings
 from ravi.runtime.result import Run, setting_columns
 from ravi.runtime.world import Named
 from ravi.statistics import Best, Interval, Scores, best, from_table, interval
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ravi.display.style import Drawn
 
-SEEDS = 16
 UPPER = 0.9  # the quantile over seeds that tables show: a mean hides seeds that went badly
 TIE = "\N{ALMOST EQUAL TO}"
 NOTE = (
@@ -179,7 +178,7 @@ def compare(
     Parameters
     ----------
     learners
-        Several, each itself or its id; or a dict of them by the names that the table is to show.
+        Several, each as `ravi.run` takes it; or a dict of them by the names that the table is to show.
     mdp
         What `ravi.run` takes; or a list of such.
     steps

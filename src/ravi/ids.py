@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi import validation
+from ravi import core, validation
 from ravi.core import MDP, Learner, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import WRAPPERS as WRAPPERS
@@ -36,6 +36,8 @@ if typing.TYPE_CHECKING:
     from ravi.mdps.changing_rewards import Changing
 
 
+Builder: typing.TypeAlias = Callable[[MDP | Problem, int], Learner]  # problem, T -> a learner
+
 # Worlds of other kinds; `large/` before the id of an MDP is another.
 LARGE, OF_MDP = "large/", Known("ravi.large.worlds", "of_mdp", "an MDP of which only what was met is kept")
 WORLDS = {
@@ -45,6 +47,7 @@ WORLDS = {
     "continuous/pendulum": Known("ravi.continuous.running", "pendulum_box", "a pendulum, on continuous states"),
 }
 FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp)", re.IGNORECASE | re.DOTALL)
+ORDER = "in Python the learner comes first, ravi.run(learner, mdp), in the shell the MDP, ravi run MDP LEARNER"
 FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
@@ -64,7 +67,7 @@ def mdp(
     source
         An id (`ravi list` has them), the path of a file, an MDP, or an environment.
     discount
-        gamma, if the source does not have it.
+        gamma, if the source does not say it.
     criterion
         "average" for the average reward without resets, "episodic" for episodes of a fixed length, whatever discount
         the source has; ids say `riverswim/6,criterion=average`, `deep-sea/10,criterion=episodic,episode=10`.
@@ -103,19 +106,25 @@ def mdp(
         words = f",criterion={kind}" if length is None else f",criterion={kind},episode={length}"
         return replace(whole, discount=1.0, episode=length, name=CRITERION.sub("", whole.name) + words)
 
-    if hasattr(source, "observation_space") or (isinstance(source, str) and _names_an_environment(source)):
+    if hasattr(source, "observation_space") or (isinstance(source, str) and names_an_environment(source)):
         return _table_of(source, discount)
     text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    if names_an_environment(text.partition(",")[0]):
+        text = f"gymnasium/{text}"
     named = _is_named(text)
     if not named and is_file(text):
         found = imported(text, discount=discount)
         return found.mdp if found is not None else _own_file(text, discount)
-    if discount is not None:
-        example = text if named and "discount=" not in text else "riverswim/6"
-        own = f"{example},discount={validation.number(discount, 'discount'):g}"
-        raise InputError(f"discount goes with an environment or a file; an id says its own: {own}")
+    if discount is not None and isinstance(source, MDP):
+        raise InputError(f"discount goes with an id, a file or an environment; {source.name} has its own")
+    if discount is not None and named:
+        if ",discount=" in text:
+            raise InputError(f"the discount is given twice: in {text}, and as {discount}")
+        text += f",discount={validation.number(discount, 'discount')!r}"
     if isinstance(source, MDP):
         return source
+    if isinstance(source, Learner) or (not named and name_of(text, LEARNERS) is not None):
+        raise InputError(f"{getattr(source, 'name', text)} is a learner, not an MDP: {ORDER}")
     if not isinstance(source, (str, os.PathLike)):
         taken = "an id such as 'riverswim/6', the path of a file, an MDP, or (with discount=0.99) an environment"
         raise InputError(f"mdp is {validation.shown(source)}, not {taken}")
@@ -151,6 +160,7 @@ def imported(text: str, *, discount: float | None = None) -> Imported | None:
         return None
     from ravi.importers import files
 
+    text, said = _criterion_in(text)
     path, given = file_in(text)
     if not files.is_foreign(path):
         return None
@@ -159,7 +169,8 @@ def imported(text: str, *, discount: float | None = None) -> Imported | None:
     if discount is not None and own is not None:
         raise InputError(f"the discount is given twice: in {text}, and as {discount}")
     found = files.read(path, own if discount is None else discount, renormalise=renormalise)
-    return found if initial is None else _begun_in(found, initial)
+    found = found if initial is None else _begun_in(found, initial)
+    return replace(found, mdp=mdp(found.mdp, **said)) if said else found  # type: ignore[arg-type]
 
 
 def _options_of_a_file(
@@ -206,7 +217,7 @@ def _table_of(env: Any, discount: float | None) -> MDP:
     return gymnasium.by_id(env, discount, "absorb", "") if isinstance(env, str) else gymnasium.mdp(env, discount)
 
 
-def _names_an_environment(text: str) -> bool:
+def names_an_environment(text: str) -> bool:
     """Whether Gymnasium has an environment of this id, and nothing here that it would hide."""
     if not re.fullmatch(r"[\w/.-]*-v\d+", text) or names_an_mdp(text):
         return False
@@ -253,13 +264,13 @@ def changing(text: str) -> Changing | None:
     return world(text) if name is not None and WORLDS[name].module == "ravi.mdps.changing_rewards" else None
 
 
-def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
-    """The learner of an id, for this MDP (of which it knows the problem only) or problem, and this T.
+def learner(text: str | Builder, mdp: MDP | Problem, steps: int) -> Learner:
+    """The learner of an id or of a function, for this MDP (of which it knows the problem only) or problem, and this T.
 
     Parameters
     ----------
     text
-        An id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them.
+        An id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them. Or a function of problem and steps.
     mdp : MDP or Problem
         What the learner is built for.
     steps
@@ -278,8 +289,10 @@ def learner(text: str, mdp: MDP | Problem, steps: int) -> Learner:
     return maker(text)(mdp, steps)
 
 
-def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
+def maker(text: str | Builder) -> Builder:
     """`learner` of an id, which is read once, for any number of problems."""
+    if not isinstance(text, str) and callable(text):
+        return lambda mdp, steps: _a_learner(text(_known(mdp), steps), getattr(text, "__name__", "the function"))
     named, builder, args, kwargs = _built_by(text)
     takes(text, builder, None, None, *args, **kwargs)
 
@@ -293,13 +306,21 @@ def maker(text: str) -> Callable[[MDP | Problem, int], Learner]:
         if mdp.criterion not in allowed:
             its = " and the ".join(allowed)
             raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one")
-        told = mdp.problem if isinstance(mdp, MDP) and not named.oracle else mdp
-        made = builder(told, steps, *args, **kwargs)
-        if not isinstance(made, Learner):
-            raise InputError(f"{text}: {named.name} gave {type(made).__name__}, not a Learner")
-        return made
+        told = mdp if named.oracle else _known(mdp)
+        return _a_learner(builder(told, steps, *args, **kwargs), f"{text}: {named.name}")
 
     return make
+
+
+def _known(mdp: MDP | Problem) -> Problem:
+    """What a learner is told of an MDP."""
+    return mdp.problem if isinstance(mdp, MDP) else a_problem(mdp, "mdp")
+
+
+def _a_learner(made: Any, builder: str) -> Learner:
+    if not isinstance(made, Learner):
+        raise InputError(f"{builder} gave {type(made).__name__}, not a Learner")
+    return made
 
 
 def canonical(text: str) -> str:
@@ -433,8 +454,12 @@ class Named(NamedTuple):
 
 def learner_named(text: str) -> Named:
     """What the id of a learner says: `NAME/WRAPPER,key=value`."""
+    if isinstance(text, MDP):
+        raise InputError(f"{text.name} is an MDP, not a learner: {ORDER}")
     validation.instance(text, str, "learner", "an id such as 'ravi-ucb,scale=0.03', or a ravi.Learner")
     base = name_of(text, LEARNERS) or foreign_name(text)
+    if base is None and (names_an_mdp(text) or is_world(text)):
+        raise InputError(f"{validation.shown(text)} is an MDP, not a learner: {ORDER}")
     if base is None:
         raise unknown("learner", text, LEARNERS, " One of your own is package.module:function.")
     rest, wrappers = text[len(base) :], list[str]()
@@ -623,3 +648,6 @@ def check_origin(text: str, module: str, folder: str) -> None:
             found = getattr(importlib.util.find_spec(module), "origin", None)
     if found is None or not there[0].samefile(found):
         raise InputError(f"{text}: the module {module} is {found}, not {there[0]}; give it another name")
+
+
+core.by_name = mdp

@@ -283,7 +283,7 @@ def test_a_field_whose_type_cannot_be_read_declares_nothing():
 
 def test_a_checkpoint_that_says_what_cannot_be_begins_anew():
     whole, one = task(steps=300), task(steps=300, slice=0.0)
-    content = work(one).checkpoint
+    ((name, content),) = work(one).checkpoints.items()
     header, arrays = archive.read(io.BytesIO(content), "run")
     header = {key: value for key, value in header.items() if key not in archive.RESERVED}
     for changes, more in (
@@ -295,4 +295,4 @@ def test_a_checkpoint_that_says_what_cannot_be_begins_anew():
     ):
         forged = io.BytesIO()
         archive.write(forged, "run", header | more, arrays | changes)
-        assert bits(work(whole._replace(checkpoint=forged.getvalue())).rows) == bits(work(whole).rows)
+        assert bits(work(whole._replace(checkpoints={name: forged.getvalue()})).rows) == bits(work(whole).rows)

@@ -146,6 +146,9 @@ def test_nothing_in_the_library_writes_but_by_the_archive():
         ("runtime/archive.py", "write_file(place, lambda file: np.savez(file, **entries))"),
         ("runtime/archive.py", "np.savez(place, **entries)"),
         ("lab/experiments/store.py", 'with open(path, "r+b") as held:  # NFS locks only what can be written'),
+        ("lab/experiments/store.py", 'with open(path, "x") as file:'),  # a claim, which must not be there before
+        ("lab/experiments/store.py", 'with open(self.folder / "claims" / ".lock", "w") as lock, suppress(OSError):'),
+        ("lab/experiments/executors.py", "file = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)"),
     }
     drawn = [file.name for file in package.rglob("*.py") if "savefig(" in file.read_text()]
     assert drawn == ["style.py"]  # into memory, and from there by `write_file`

@@ -106,7 +106,7 @@ def test_an_mdp_may_be_a_file(tmp_path):
         ("run riverswim/6,discount=1.5 ravi-ucb", "discount is 1.5"),
         ("run riverswim/6 ravi-ucb/mixture", "has no features"),
         ("run riverswim/6 ravi-ucb --save no/such/folder/run", "there is no folder no/such/folder"),
-        ("verify --variants --steps 5", "--steps are of one run: name an MDP"),
+        ("verify --variants --steps 5", "are of one run: name an MDP"),
         ("verify --only A1 --json no/such/a.json", "there is no folder no/such"),
         ("verify --only U1", "U1 is about none of these runs: name an MDP and a learner, or --variants"),
         ("solve missing.mdp", "there is no file missing.mdp"),

@@ -14,7 +14,7 @@ from ravi import random
 from ravi._jit import cache
 from ravi.cli import checks, doctor
 from ravi.cli.checks import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, older
-from ravi.cli.doctor import Report
+from ravi.cli.doctor import DoctorReport
 from ravi.measures import curve
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -145,9 +145,9 @@ def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
 
 
 def test_text_json_and_status_say_the_same():
-    report = Report([Check("a", OK, "fine"), Check("bb", BROKEN, "ill", "heal"), Check("c", WARNING, "so so")])
+    report = DoctorReport([Check("a", OK, "fine"), Check("bb", BROKEN, "ill", "heal"), Check("c", WARNING, "so so")])
     assert report.status == 1
-    assert Report(report.checks[::2]).status == 0
+    assert DoctorReport(report.checks[::2]).status == 0
     assert report.text().splitlines() == [
         "ok       a   fine",
         "broken   bb  ill",
@@ -163,7 +163,7 @@ def test_text_json_and_status_say_the_same():
 def test_json_is_one_object(monkeypatch, capsys):
     from ravi.cli import info
 
-    monkeypatch.setattr(doctor, "doctor", lambda folder: Report([Check("a", OK, "fine")]))
+    monkeypatch.setattr(doctor, "doctor", lambda folder: DoctorReport([Check("a", OK, "fine")]))
     with pytest.raises(typer.Exit):
         info.doctor(None, as_json=True)
     assert json.loads(capsys.readouterr().out)["checks"][0]["name"] == "a"
@@ -189,7 +189,7 @@ def test_an_ill_folder_is_told_in_full(folder):
         store.write([failed(launch, "psrl", seeds=(3,))])
     content = io.BytesIO()
     made().save(content)
-    store.keep_checkpoint(setting().digest, [0, 1, 2], content.getvalue())
+    store.keep_checkpoint(setting().digest, "0" * 20, content.getvalue())
     (folder / "checkpoints" / "strange.run").write_bytes(b"x")
     (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
     ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")

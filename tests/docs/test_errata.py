@@ -37,9 +37,9 @@ from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.theory import constants, elliptical, generic, mixture, tabular
 from ravi.validation import InputError
-from ravi.verify import CLAIMS, verify
-from ravi.verify.audit import audit, finish
-from ravi.verify.scene import scene_of
+from ravi.verify import CLAIMS, regression, verify
+from ravi.verify.record import run_recorded
+from ravi.verify.setting import setting_of
 
 GAMMAS = [0.3, 0.5, 0.9]
 
@@ -478,12 +478,24 @@ def chain(gamma, q):
     return MDP.from_features(psi, [1.0], [[[0, 1]], [[0, 1]]], [[0], [1]], gamma, 0)
 
 
-def audited(mdp, T, n, build=ravi_ucb.linear_mixture, **options):
-    """The audit of n padded runs, and the runs."""
+def recorded(mdp, T, n, build=ravi_ucb.linear_mixture, **options):
+    """The records of n padded runs."""
     learner = build(mdp.problem, T, **options)
-    scene = scene_of(learner, mdp, T, solve(mdp))
-    made = run(learner, mdp, T, n, record=["stream"], measures=[audit(scene, [])], pad=True)
-    return finish(scene, [], made.batch.records[-1], made.state), made
+    return list(run_recorded(setting_of(learner, mdp, T, solve(mdp)), learner, n, False)[1])
+
+
+def bad_epochs(records):
+    """Their number, their steps, and their steps from the first bad one on; seeds first."""
+    found = []
+    for s in records:
+        bad = np.unique(s.epoch[regression.bad_steps(s)])
+        found.append((len(bad), s.lengths[bad].sum(), regression.memorylessness(s)[0] + s.H * len(bad)))
+    return np.array(found).T
+
+
+def measured(claim, records):
+    """What a claim of the regression measures, seed by seed."""
+    return np.array([claim(s)[0] for s in records])
 
 
 def test_e19_bad_epochs_are_longer_than_H():
@@ -500,13 +512,13 @@ def test_e19_bad_epochs_are_longer_than_H():
     assert mean == pytest.approx(H + 1 / (1 - gamma * (1 - q)))
     assert mean > 1.4 * H
     assert rest == pytest.approx(H)
-    found, _ = audited(chain(gamma, q), 1, 4000, initial_value=[0.0, 2.0])  # ||phi|| = 2 q < 1 <= 2
-    w = found.walked
-    some = w.bad_epochs > 0
+    records = recorded(chain(gamma, q), 1, 4000, initial_value=[0.0, 2.0])  # ||phi|| = 2 q < 1 <= 2
+    count, length, left = bad_epochs(records)
+    some = count > 0
     assert some.mean() == pytest.approx(bad, abs=6 * sqrt(bad * (1 - bad) / 4000))
-    for values, right in ((w.bad_length[some], mean), (w.bad_rest[some], H)):
+    for values, right in ((length[some], mean), (left[some], H)):
         assert values.mean() == pytest.approx(right, abs=6 * values.std() / sqrt(some.sum()))
-    assert w.bad_length.mean() > H * w.bad_epochs.mean() + 6 * w.bad_length.std() / sqrt(4000)  # the printed step
+    assert length.mean() > H * count.mean() + 6 * length.std() / sqrt(4000)  # the printed step
 
 
 def one_direction(gamma):
@@ -518,15 +530,16 @@ def test_e20_the_sums_of_the_elliptical_lemmas_run_to_T_plus():
     """E20: at T = 1 Lemma A.2 reads log(1 + H^2 T+) <= log(1 + H^2 T), and Cauchy-Schwarz T+ <= sqrt(T T+)."""
     mdp = one_direction(0.8)
     H = mdp.horizon
-    found, made = audited(mdp, 1, 50, initial_value=H)
-    plays = 1 + made.padding
+    records = recorded(mdp, 1, 50, initial_value=H)
+    plays, potential = np.array([len(s.x) for s in records]), measured(regression.potential, records)
+    clipped = measured(regression.clipped_norms, records)
     assert plays.max() > 5
-    np.testing.assert_allclose(found.matrices.potential, np.log(1 + H**2 * plays))
+    np.testing.assert_allclose(potential, np.log(1 + H**2 * plays))
     printed, right = (elliptical.log_determinant(H, 1, float(n), bound=1.0) for n in (1, plays.max()))
-    assert found.matrices.potential.max() == pytest.approx(right)
-    assert found.matrices.potential.max() > printed * 1.2
-    np.testing.assert_array_equal(found.matrices.clipped, plays)  # sum_t min(1, ||phi||^2), here sum_t min(1, ||phi||)
-    assert (plays > np.sqrt(1 * found.matrices.clipped)).any()
+    assert potential.max() == pytest.approx(right)
+    assert potential.max() > printed * 1.2
+    np.testing.assert_array_equal(clipped, plays)  # sum_t min(1, ||phi||^2), here sum_t min(1, ||phi||)
+    assert (plays > np.sqrt(1 * clipped)).any()
     learner = ravi_ucb.linear_mixture(mdp.problem, 1, initial_value=H)
     assert verify(learner, mdp, 1, 50, only=["M8a", "M8b", "M9", "M11"]).holds
 
@@ -543,9 +556,9 @@ def test_e20_T_plus_and_the_longest_epoch_are_not_independent():
 
 def test_e20_an_epoch_may_be_bad_only_after_T():
     """E20: bad steps are collected up to T but bad epochs to T+, so that an epoch may be bad without a bad step."""
-    found, made = audited(chain(0.8, 0.25), 1, 50, initial_value=[0.0, 2.0])
-    assert (made.results["stream_state"][:, 0] == 0).all()  # the only step up to T, and it is not bad
-    assert (found.walked.bad_epochs > 0).any()
+    records = recorded(chain(0.8, 0.25), 1, 50, initial_value=[0.0, 2.0])
+    assert all(s.x[0] == 0 for s in records)  # the only step up to T, and it is not bad
+    assert (bad_epochs(records)[0] > 0).any()
 
 
 def test_e20_with_V_0_zero_nothing_is_wrong_at_T_1_but_later():
@@ -553,33 +566,32 @@ def test_e20_with_V_0_zero_nothing_is_wrong_at_T_1_but_later():
     after T only at T = 2 already, and A.2 is false on some paths at T = 3."""
     mdp = one_direction(0.8)
     for T, fails in ((1, False), (3, True)):
-        found, made = audited(mdp, T, 400)
-        printed, right = (
-            elliptical.log_determinant(mdp.horizon, 1, float(n), bound=1.0) for n in (T, T + made.padding.max())
-        )
-        assert found.matrices.potential.max() <= right
-        assert (found.matrices.potential > printed * 1.01).any() == fails
-        assert (found.matrices.potential == 0).all() == (T == 1)
+        records = recorded(mdp, T, 400)
+        longest, potential = max(len(s.x) for s in records), measured(regression.potential, records)
+        printed, right = (elliptical.log_determinant(mdp.horizon, 1, float(n), bound=1.0) for n in (T, longest))
+        assert potential.max() <= right
+        assert (potential > printed * 1.01).any() == fails
+        assert (potential == 0).all() == (T == 1)
     for T, some in ((1, False), (2, True)):
-        found, made = audited(chain(0.8, 0.25), T, 400)
-        in_zero = (made.results["stream_state"][:, :T] == 0).all(axis=1)  # state 0 is never bad
-        assert (found.walked.bad_epochs[in_zero] > 0).any() == some
+        in_zero = [s for s in recorded(chain(0.8, 0.25), T, 400) if (s.x[:T] == 0).all()]  # state 0 is never bad
+        assert (bad_epochs(in_zero)[0] > 0).any() == some
 
 
 def test_e21_the_sum_over_K_epochs_bounds_the_matrix_after_them():
     """E21: Lambda_{K(T)} is that before the last epoch; at K = 1 it is lambda I, and log det has not grown yet."""
-    found, _ = audited(one_direction(0.8), 1, 20, initial_value=1.0)
-    before, after = 0.0, np.linalg.slogdet(found.matrices.full)[1]
-    assert (found.walked.epochs == 1).all()
-    assert (found.matrices.potential > before + 0.5).all()
-    assert (found.matrices.potential <= after + 1e-12).all()
+    records = recorded(one_direction(0.8), 1, 20, initial_value=1.0)
+    potential, before, after = measured(regression.potential, records), 0.0, [regression.grown(s) for s in records]
+    assert all(s.K == 1 for s in records)
+    assert (potential > before + 0.5).all()
+    assert (potential <= np.array(after) + 1e-12).all()
 
 
 def test_e21_with_V_0_zero_the_matrices_differ_from_the_second_epoch_on():
     """E21: with V_0 = 0 the features of epoch 1 are 0, so Lambda_2 = Lambda_1 = lambda I: at K = 1 the sum is 0 and
     nothing is wrong, at K = 2 it is positive and the printed log det Lambda_2 / lambda^d is 0."""
-    found, _ = audited(one_direction(0.8), 2, 100)
-    K, potential, after = found.walked.epochs, found.matrices.potential, np.linalg.slogdet(found.matrices.full)[1]
+    records = recorded(one_direction(0.8), 2, 100)
+    K, potential = np.array([s.K for s in records]), measured(regression.potential, records)
+    after = np.array([regression.grown(s) for s in records])
     assert set(K) == {1, 2}
     np.testing.assert_array_equal(potential[K == 1], 0)
     np.testing.assert_array_equal(after[K == 1], 0)
@@ -701,8 +713,8 @@ def test_e34_gaps_per_step_are_H_times_gaps_per_epoch_in_the_mean_only():
         assert long == pytest.approx(gamma ** (c * H - 1))
         assert long > 0.8 * exp(-c)
     mdp = garnet(3, 2, 2, 0, 0.8)
-    w = audited(mdp, 200, 400, build=ravi_ucb.tabular, eta=3.0, beta=1.0)[0].walked
-    ratio = w.gap_steps / (mdp.horizon * w.gap_epochs)
+    records = recorded(mdp, 200, 400, build=ravi_ucb.tabular, eta=3.0, beta=1.0)
+    ratio = np.array([(s.gap * s.lengths).sum() / (s.H * s.gap.sum()) for s in records])
     assert ratio.min() < 0.7
     assert ratio.max() > 1.3
 
@@ -714,8 +726,9 @@ def test_e34_what_is_left_is_a_martingale_of_order_sqrt_HT():
     """
     mdp, T = garnet(3, 2, 2, 0, 0.8), 200
     gamma, H = mdp.discount, mdp.horizon
-    w = audited(mdp, T, 400, build=ravi_ucb.tabular, eta=3.0, beta=1.0)[0].walked
-    left, variance = w.gap_steps - H * w.gap_epochs, gamma * H**2 * w.gap_squares
+    records = recorded(mdp, T, 400, build=ravi_ucb.tabular, eta=3.0, beta=1.0)
+    left = np.array([(s.gap * (s.lengths - H)).sum() for s in records])
+    variance = np.array([gamma * H**2 * (s.gap**2).sum() for s in records])
     assert abs(left.mean()) < 6 * left.std() / 20
     assert abs((left**2 - variance).mean()) < 6 * (left**2 - variance).std() / 20
     assert left.std() > 0.5  # it is there

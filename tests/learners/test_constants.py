@@ -34,6 +34,8 @@ ROWS = [
     ("ucbvi-gamma,delta=0.1", COUNTED, {"U": U, "beta": 144 * U**5}),
     ("delayed-q,accuracy=0.003", RIVER, {"eps1": EPS1, "m": M}),
     ("ucb-q,accuracy=0.003", RIVER, {"H_q": tabular.ucb_q_constants(0.95, 0.003)}),
+    ("optimistic-q/average,span=7", RIVER, {"horizon": (T / (12 * log(4 * T**2))) ** (1 / 3)}),
+    ("optimistic-q/average,span=0.01", RIVER, {"horizon": max(2, sqrt(0.01 * T / 12))}),
     ("ucb-q", RIVER, {"H_q": tabular.ucb_q_constants(0.95, 0.1)}),
     ("politex", "garnet/5,3,2", {"phase": 5, "phases": 100, "eta": 0.05 * sqrt(8 * log(3) / 100)}),
     ("npg", COUNTED, {"eta": H * 0.1**2 * log(A), "beta": 8 * H * sqrt(X * log(X * A * T * T))}),

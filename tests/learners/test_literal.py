@@ -28,7 +28,7 @@ class Case:
             learner = learner._replace(until=lambda s, time: Until(reset=False, deadline=time + 1))
         made = run(learner, mdp, T, [key], record=["stream"], measures=[spy(self.seen)])
         self.settings, self.r, self.gamma, self.nu0 = made.settings, mdp.rewards, mdp.discount, mdp.initial
-        (self.X, self.A), self.H = mdp.rewards.shape, mdp.horizon
+        (self.X, self.A), self.H = mdp.rewards.shape, mdp.largest_value
         parts = (made.results[f"stream_{part}"][0].tolist() for part in ("state", "action", "successor", "reset"))
         self.stream = list(zip(*parts, strict=True))
         self.phi = features_of(mdp.problem)[0]
@@ -175,6 +175,8 @@ STAGED = ("linear/7,3,3,discount=0.6", "riverswim/3,discount=0.6", "hypercube/li
 LINEAR = (small(), "riverswim/4,discount=0.9")
 MIXTURES = ("riverswim/mixture/4,discount=0.8", "ensemble/3,6,3,3,seed=2,discount=0.8")
 EPISODES = tuple(mdp.in_episodes(S) for mdp, S in zip(COUNTED, (4, 1, 7), strict=True))
+OF_PAIRS = tuple(ids.mdp(one).in_episodes(6) for one in STAGED)
+OF_MIXTURES = tuple(without_ties(ids.mdp(one).in_episodes(S)) for one, S in zip(MIXTURES, (9, 5), strict=True))
 STEPS = {"every_step": True}
 
 
@@ -196,12 +198,21 @@ def sets(rows, name, *scales, more=""):
 
 
 TIGHT = ",tolerance=1e-11"
+OPTIMISTIC_Q = tuple(f"optimistic-q,scale={how}" for how in (1, 0.01, "0.02,bonus=bernstein"))
 UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
 RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
 MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")
 PARTS = ("gamma", "clip", "span", "centre", "fresh")
 ROWS = [
     Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
+    Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
+    Row(linear.lsvi_ucb, ("lsvi-ucb", "lsvi-ucb,scale=0.01"), OF_PAIRS, 150),
+    Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
+    Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),
+    Row(
+        episodic.ucrl_vtr, ("ucrl-vtr,scale=0.06", "ucrl-vtr,scale=0.1,replan=determinant", "ucrl-vtr,scale=0.03"),
+        OF_MIXTURES, 150, 1e-8,
+    ),
     Row(plus_of_counts, tuple(f"ravi-ucb+,inner=3,eta=0.4{off}" for off in without_one(*PARTS)),
         ("riverswim/5,discount=0.9", "garnet/8,3,3,seed=1,discount=0.8"), 400, 1e-11),
     Row(plus_of_regressions,
@@ -237,6 +248,12 @@ ROWS = [
     ),
     Row(tabular.delayed_q, ("delayed-q,m=7,accuracy=0.05", "delayed-q,m=1,accuracy=0.3"), PLAYED, 1500, options=STEPS),
     Row(tabular.ucb_q, ("ucb-q,scale=0.001,accuracy=0.3,delta=0.2", "ucb-q,scale=0"), PLAYED, 1500, options=STEPS),
+    Row(
+        tabular.optimistic_q,
+        ("optimistic-q/average,span=2", "optimistic-q/average,span=0.4,scale=0.1,horizon=9",
+         "optimistic-q/average,span=1,scale=0"),
+        (*PLAYED, "riverswim/5,criterion=average"), 1500, options=STEPS,
+    ),
     Row(tabular.liu_su, ("liu-su,scale=0.001,accuracy=0.3", "liu-su,scale=0"), PLAYED, 1500, options=STEPS),
     Row(
         tabular.q_learning,

@@ -39,6 +39,8 @@ class Samples:
 
 
 def stages(c):
+    if c.mdp.episode:
+        return c.mdp.episode
     return ceil(log(c.H / c.settings["truncation"]) / log(1 / c.gamma))
 
 
@@ -212,7 +214,7 @@ def mdp_exp2(c):
 
 
 def oppo(c):
-    """Episodes are epochs between resets, rewards to go are discounted, and one regression serves all stages."""
+    """One regression serves all stages. With a discount, episodes are epochs between resets."""
     s, S, d = c.settings, c.settings["stages"], c.psi.shape[-1]
     M, w, Q = s["regularization"] * np.eye(d), np.zeros(d), np.zeros((S, c.X, c.A))
     log_pi = np.full(Q.shape, -log(c.A))
@@ -228,7 +230,7 @@ def oppo(c):
         for h in range(S - 1, -1, -1):
             X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
             wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
-            Q[h] = np.clip(c.r + c.gamma * (X_h @ theta + s["scale"] * beta * wide), 0, c.H)
+            Q[h] = np.clip(c.r + c.gamma * (X_h @ theta + s["scale"] * beta * wide), 0, S - h if c.mdp.episode else c.H)
             V[h] = (policy[h] * Q[h]).sum(-1)
         yield {"t": t, "theta": theta, "beta": s["scale"] * beta, "V": V, "Q": Q, "policy": policy}
         for age, (x, a, y, _) in enumerate(epoch):

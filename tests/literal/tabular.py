@@ -201,6 +201,27 @@ def ucb_q(c, tables=1):
         yield {"t": t, "greedy": lower, **fields} | ({"Q": Q_hat.min(0)} if tables == 2 else {})
 
 
+def optimistic_q(c):
+    """Wei et al. 2020, Algorithm 1, on the stream of x_t."""
+    s = c.settings
+    H, span = s["horizon"], s["span"]
+    gamma = 1 - 1 / H
+    Q, Q_hat, n = np.full((c.X, c.A), H), np.full((c.X, c.A), H), np.zeros((c.X, c.A))
+    states = [x for x, *_ in c.stream]
+    for t, (x, a, *_) in enumerate(c.stream, start=1):
+        greedy = Q_hat.copy()
+        if t < len(states):
+            n[x, a] += 1
+            tau = n[x, a]
+            alpha, b = (H + 1) / (H + tau), 4 * s["scale"] * span * sqrt(H / tau * log(2 * c.T / s["delta"]))
+            V = Q_hat[states[t]].max()
+            Q[x, a] = (1 - alpha) * Q[x, a] + alpha * (c.r[x, a] + gamma * V + b)
+            Q_hat[x, a] = min(Q_hat[x, a], Q[x, a])
+            yield {"t": t, "greedy": greedy, "raw": Q.copy(), "Q_hat": Q_hat.copy(), "visits": n.copy()}
+        else:
+            yield {"t": t, "greedy": greedy}
+
+
 def liu_su(c):
     return ucb_q(c, 2)
 

@@ -9,8 +9,8 @@ import pytest
 from ravi import ids
 from ravi.core import Problem
 from ravi.live.agent import Agent, agent
-from ravi.live.agent_file import carried
-from ravi.live.table import blank
+from ravi.live.agent_file import agent_state
+from ravi.live.table import unknown_problem
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
 from ravi.runtime import archive, tree
@@ -41,7 +41,7 @@ TABULAR = [learner for learner in LEARNERS if learner.split(",")[0] not in ("opt
 def needs_features(learner):
     """Whether a learner is for mixtures only."""
     try:
-        ids.learner(learner, blank(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
+        ids.learner(learner, unknown_problem(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
     except InputError as error:
         if "has no features" not in str(error):
             raise
@@ -51,7 +51,7 @@ def needs_features(learner):
 
 def is_told(learner):
     """Whether a tabular learner is told the successors of every pair."""
-    made = ids.learner(learner, blank(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
+    made = ids.learner(learner, unknown_problem(3, 2, 0.5, (0.0, 1.0), "nothing"), 10)
     return made.side_information.support
 
 
@@ -78,7 +78,7 @@ def everything(live):
     """All that an agent carries, as bits."""
     live._add()
     header = (live.time, live._pending, live.cycle, live.length, live.cycles, live.cuts, live.plans, live._restarted)
-    arrays = dict(tree.leaves(carried(live))) | {"rewards": live.table.rewards, "initial": live.table.initial}
+    arrays = dict(tree.leaves(agent_state(live))) | {"rewards": live.table.rewards, "initial": live.table.initial}
     return header, {name: array.tobytes() for name, array in arrays.items()}
 
 

@@ -199,8 +199,8 @@ def test_observations_that_are_not_listed_get_numbers_as_they_are_met(space, sho
 def test_observations_that_are_few_or_continuous_are_not_discovered():
     small, large = gym.spaces.MultiDiscrete([9] * 3), gym.spaces.Discrete(5000)
     image, mixed = gym.spaces.Box(0, 255, (99, 99), np.uint8), gym.spaces.Tuple((gym.spaces.Box(0, 1), INTEGERS))
-    assert not any(map(choices.discovers, (small, large, image, mixed, gym.spaces.MultiBinary(9))))
-    assert choices.discovers(gym.spaces.MultiBinary(2000))
+    assert not any(map(choices.needs_discovery, (small, large, image, mixed, gym.spaces.MultiBinary(9))))
+    assert choices.needs_discovery(gym.spaces.MultiBinary(2000))
 
 
 class Rare(Corridor):

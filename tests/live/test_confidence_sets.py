@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.live.confidence_sets import plausible
+from ravi.live.confidence_sets import confidence_sets
 
 X, A, DELTA = 3, 2, Fraction(1, 20)
 
@@ -63,7 +63,7 @@ def radius_low(outcomes, closed):
 @pytest.mark.parametrize("steps", [1, 4, 30, 200])
 def test_radii_are_their_formulas(steps, assume):
     agent, plays, starts = played(steps)
-    found = plausible(agent, float(DELTA), assume)
+    found = confidence_sets(agent, float(DELTA), assume)
     (best, best_start), (low, low_start) = found.best, found.low
     pairs = [(x, a) for x in range(X) for a in range(A)]
     at_start = [(x, 0.0) for x in starts.elements()]
@@ -80,7 +80,8 @@ def test_a_radius_by_hand():
     """Nothing was played: the levels alone. One state, one action, three plays that all stayed and earned the same:
     n = 3, K = 1, KT over one symbol is 1, and w' = 2 is all of W."""
     best, low = (
-        of[0].radius for of in plausible(ravi.agent("uniform", states=2, actions=3, discount=0.5, steps=9), 0.1)[:2]
+        of[0].radius
+        for of in confidence_sets(ravi.agent("uniform", states=2, actions=3, discount=0.5, steps=9), 0.1)[:2]
     )
     np.testing.assert_allclose(best, log(60), rtol=1e-14)  # 2 (2 + 1) / 0.1
     np.testing.assert_allclose(low, log(140), rtol=1e-14)  # 2 (6 + 1) / 0.1
@@ -88,6 +89,6 @@ def test_a_radius_by_hand():
     while not agent.done:
         agent.observe(0, agent.act(0), 0, 0.25)
     agent.end()
-    best, low = (of[0].radius for of in plausible(agent, 0.1)[:2])
+    best, low = (of[0].radius for of in confidence_sets(agent, 0.1)[:2])
     np.testing.assert_allclose(best, log(40 * 16 / 5), rtol=1e-14)  # kappa(3) = ln 1 / (1/2 3/4 5/6) = ln 16/5
     np.testing.assert_allclose(low, log(40 * 4), rtol=1e-14)  # 2 K ln 2 - ln K! = ln 4

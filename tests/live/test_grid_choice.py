@@ -8,7 +8,7 @@ from gymnasium.envs.classic_control import CartPoleEnv, MountainCarEnv
 import ravi
 from ravi.live import grid_choice
 from ravi.live.learning import Broken
-from ravi.live.local_linear import LocalLinear, State
+from ravi.live.local_linear import LocalLinear, StepMemory
 from ravi.live.policies import evaluate
 from ravi.validation import InputError, StreamError
 
@@ -119,7 +119,7 @@ def test_the_edge_of_a_chosen_grid_is_no_wall():
     problem = ravi.mdp("riverswim/11,discount=0.9").problem
     before = np.linspace(0, 20, 81)[:, None]
     told = (before, np.ones_like(before), np.ones(81), np.zeros(81), np.arange(81) % 2, np.array(81))
-    state = State(*(each[None] for each in told), np.zeros((1, 11, 2)))
+    state = StepMemory(*(each[None] for each in told), np.zeros((1, 11, 2)))
     for high, unknown in ((np.inf, 0.0), (5.0, 1.0)):
         smooth = LocalLinear(grid, (np.zeros(1), np.full(1, high)))
         model = smooth.model(state, problem)

@@ -14,9 +14,9 @@ from gymnasium.utils.env_checker import check_env
 import ravi
 from ravi import InputError
 from ravi.core import MDP
+from ravi.gymnasium import TimeLimitDropped, make, mdp
 from ravi.mdps import environments
 from ravi.mdps.environments import opened, options_of
-from ravi.mdps.from_gymnasium import TimeLimitDropped, make, mdp
 from tests.helpers import dense
 
 TOL = 1e-12
@@ -456,7 +456,7 @@ def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
 
 def test_gymnasium_is_imported_by_those_who_use_it_only():
     code = (
-        "import sys, ravi, ravi.mdps.from_gymnasium, ravi.mdps, ravi.live.environment\n"
+        "import sys, ravi, ravi.gymnasium, ravi.mdps, ravi.live.environment\n"
         "from ravi.cli.info import list_\n"
         "list_()\n"
         "assert 'gymnasium' not in sys.modules"

@@ -13,7 +13,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.live.agent import Agent
-from ravi.live.confidence_sets import _enough, plausible
+from ravi.live.confidence_sets import _plays_enough, confidence_sets
 from ravi.live.intervals import Interval, bounds, interval, outward
 from ravi.live.stopping_rule import has_unplayed_pairs
 from ravi.planning.evaluation import return_of
@@ -59,7 +59,7 @@ def failures(scale, assume="nothing", coins=True):
     wrong = 0
     for seed in range(SEEDS):
         policy, value, optimum = truth(seed, coins)
-        low, best, gap, *_ = bounds(plausible(played(seed, coins), DELTA, assume, scale=scale), policy)
+        low, best, gap, *_ = bounds(confidence_sets(played(seed, coins), DELTA, assume, scale=scale), policy)
         wrong += not (low <= value + 1e-9 and optimum <= best + 1e-9 and optimum - value <= gap + 1e-9)
     return wrong
 
@@ -112,7 +112,7 @@ def test_bounds_close_in():
 
 
 def test_an_iteration_that_is_stopped_is_a_bound(monkeypatch):
-    found = plausible(played(0), DELTA)
+    found = confidence_sets(played(0), DELTA)
     policy = np.full((4, 2), 0.5)
     low, best, gap, *_ = bounds(found, policy)
     for sweeps in (1, 3, 10, 30):
@@ -220,7 +220,7 @@ def test_a_stream_that_explores_goes_on_bit_for_bit(tmp_path, monkeypatch):
 def test_known_rewards_and_a_known_start_are_taken_as_they_are():
     world = world_of(1)
     agent = ravi.agent("uniform", world.problem, 50)
-    policy, found = np.full((4, 2), 0.5), plausible(agent, DELTA)
+    policy, found = np.full((4, 2), 0.5), confidence_sets(agent, DELTA)
     for pairs, start in (found.low, found.best):
         assert (pairs.other == world.rewards.ravel()).all()
         assert (pairs.reward[:, 0] == world.rewards.ravel()).all()
@@ -254,9 +254,9 @@ def test_what_no_interval_speaks_of():
 
 def test_that_plays_showed_nothing_new_is_known_of_few_pairs_by_many():
     """Twenty plays of pairs that had been played before, three of a pair at most; else 20 / R plays of each."""
-    assert _enough(np.array([4] * 6 + [3, 1, 0])) == 0
-    assert _enough(np.array([99] * 6 + [2, 1, 0])) == 20 / 7
-    assert _enough(np.ones(45)) == 20
+    assert _plays_enough(np.array([4] * 6 + [3, 1, 0])) == 0
+    assert _plays_enough(np.array([99] * 6 + [2, 1, 0])) == 20 / 7
+    assert _plays_enough(np.ones(45)) == 20
     world = ravi.gymnasium.make(ravi.mdp("riverswim/6,discount=0.9"))
     made = ravi.learn(world, steps=6000, until_gap=0.5, discount=0.9, assume="seen")
     assert (made.agent.visits[:6] > 0).all()  # and not two of the states, as after seven steps

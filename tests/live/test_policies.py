@@ -439,7 +439,7 @@ def test_states_that_a_stream_discovered_are_met_again_by_their_labels():
 
 
 def test_an_environment_in_which_nothing_terminates_has_a_row_to_spare():
-    from ravi.mdps.from_gymnasium import make
+    from ravi.gymnasium import make
 
     mdp = riverswim(4, 0.9)
     swim = Policy(table=np.eye(2)[[1] * 5], discount=0.9)

@@ -5,7 +5,7 @@ import pytest
 
 from ravi import ids
 from ravi.live.agent import agent
-from ravi.live.rewards import Range
+from ravi.live.rewards import RewardRange
 from ravi.validation import InputError
 
 SIZES = {"states": 2, "actions": 2, "discount": 0.9}
@@ -125,7 +125,7 @@ def test_rewards_that_are_revealed():
 
 
 def test_the_range_of_rewards():
-    units = Range(-2.0, 6.0)
+    units = RewardRange(-2.0, 6.0)
     assert units.part(-2) == 0
     assert units.part(np.float32(6)) == 1
     assert units.part(0) == 0.25

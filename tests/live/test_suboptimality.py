@@ -5,7 +5,7 @@ import pytest
 
 import ravi
 from ravi.live import suboptimality
-from ravi.live.confidence_sets import fixed_points, plausible
+from ravi.live.confidence_sets import confidence_sets, fixed_points
 from ravi.live.intervals import bounds
 from tests.live.test_intervals import DELTA, world_of
 
@@ -88,7 +88,7 @@ def known(seed, assume="seen", scale=1.0, coins=True, steps=400):
         y = int(rng.choice(world.successors[x, a], p=world.transitions[x, a]))
         agent.observe(x, a, y, float(rng.random() < world.rewards[x, a]) if coins else y / 3, cut=True)
         x = int(rng.integers(4))
-    of = plausible(agent, DELTA, assume, scale=scale)
+    of = confidence_sets(agent, DELTA, assume, scale=scale)
     assert (of.low[0].weight.sum(-1) > 0).all()
     return of._replace(best=(of.high, of.low[1]))
 
@@ -105,7 +105,7 @@ def test_no_plausible_kernel_has_more_of_a_gap_or_an_advantage(assume):
         rng, of = np.random.default_rng(seed), known(seed, assume, scale=[1.0, 0.1][seed % 2], coins=seed % 4 < 2)
         for policy in policies(rng):
             low = fixed_points(of, of.low[0], policy, -1.0)
-            found, by = bounds(of, policy).by, suboptimality.advantages(of, policy, low)
+            found, by = bounds(of, policy).by, suboptimality.advantage_bounds(of, policy, low)
             for kernel in plausible_kernels(of, policy, rng):
                 (best, _), (V, Q) = kernel.value(kernel.best()), kernel.value(policy)
                 assert (best - V <= found.D + 1e-9).all()
@@ -160,7 +160,7 @@ def wells(steps):
 
 def test_what_both_actions_lead_to_is_no_reason_to_doubt_which_is_better(monkeypatch):
     """In state 0; what state 1 pays is in doubt, and of its two actions which is better."""
-    of, policy = plausible(wells(200), DELTA, "seen"), np.array([[1.0, 0.0], [0.5, 0.5]])
+    of, policy = confidence_sets(wells(200), DELTA, "seen"), np.array([[1.0, 0.0], [0.5, 0.5]])
     doubt = bounds(of, policy).by
     assert doubt.rivals[0] == 0
     monkeypatch.setattr(suboptimality, "DENSE", 0)
@@ -176,8 +176,8 @@ def test_plays_go_where_the_gap_comes_from():
     while not agent.done:
         a = agent.act(0)
         agent.observe(0, a, 0, float(rng.random() < pays[a]))
-    of = plausible(agent, DELTA, "seen")
+    of = confidence_sets(agent, DELTA, "seen")
     policy = np.array([[1.0, 0.0, 0.0]])
     found = bounds(of, policy).by
     for plays, action in (([10, 20, 1], 0), ([20, 10, 1], 1)):
-        assert suboptimality.exploring(of, policy, found, np.array([plays])) == action
+        assert suboptimality.exploring_actions(of, policy, found, np.array([plays])) == action

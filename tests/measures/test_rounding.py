@@ -7,7 +7,7 @@ import ravi
 from ravi.core import MDP
 from ravi.learners.fixed import fixed
 from ravi.measures.curve import grid
-from ravi.measures.gap import SMALL, chased, follow, track
+from ravi.measures.gap import SMALL, follow, target_of, track
 from ravi.measures.regret import charge
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import solve
@@ -26,7 +26,7 @@ def error_of_return(X, A, off):
     mdp = standing(X, A)
     tracked = track(mdp, 1)
     tracked.value[:] = 1 + off
-    follow(chased(mdp, 10.0), tracked, np.full((1, X, A), 1 / A), np.ones(1, np.int64))
+    follow(target_of(mdp, 10.0), tracked, np.full((1, X, A), 1 / A), np.ones(1, np.int64))
     assert tracked.returns[0] == 0.5
     return tracked.error[0] / EPS
 

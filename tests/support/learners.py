@@ -41,9 +41,11 @@ OPTIONS = {
     "mbie-eb": ["scale=0.03", "scale=0.03,support=on"],
     "ucbvi-gamma": ["scale=0.005", "scale=0.005,third_term=off", "scale=0.005,support=on"],
     "ucbvi": ["scale=0.03", "scale=0.03,bonus=hoeffding"],
+    "optimistic-q": ["scale=0.01", "scale=0.01,bonus=bernstein"],
     "psrl": ["schedule=doubling", "schedule=reset,support=on"],
     "delayed-q": ["m=1"],
     "ucb-q": ["scale=0.0003"],
+    "optimistic-q/average": ["scale=0.003,span=2"],
     "liu-su": ["scale=0.0003"],
     "q-learning": ["initial=optimistic"],
     "politex": ["step_scale=30"],
@@ -77,7 +79,7 @@ def given(criterion):
 
 LEARNERS = given("discounted")
 EPISODIC = given("episodic")
-EPISODES = [f"{mdp},criterion=episodic,episode={S}" for mdp, S in (("garnet/5,3,2", 4), ("riverswim/mixture/4", 9))]
+EPISODES = [f"{mdp},criterion=episodic,episode={S}" for mdp, S in (("garnet/5,3,2", 4), ("ensemble/3,6,2,2", 9))]
 
 REFUSED = {  # by a wrapper, each with a word of why
     "unknown-rewards": dict.fromkeys(["ravi-ucb/known", "optimum"], "the MDP itself"),

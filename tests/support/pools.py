@@ -5,12 +5,12 @@ from contextlib import contextmanager
 import pytest
 
 from ravi.lab.experiments import runner
-from ravi.lab.experiments.pools import Closing, Lost
+from ravi.lab.experiments.executors import Closing, Lost
 from ravi.lab.experiments.work import work
 
 
 class Here(Closing):
-    """A pool that does tasks in this process, and can be told to fail at them."""
+    """An executor that does tasks in this process, and can be told to fail at them."""
 
     workers = 1
 
@@ -18,13 +18,15 @@ class Here(Closing):
         self.tasks, self.loses, self.made = [], loses, []
 
     def free(self):
-        return 2 - len(self.tasks)
+        return 1 - len(self.tasks)
 
     def submit(self, number, task):
         self.tasks.append((number, task))
         self.made.append(task)
 
     def collect(self, seconds):
+        if not self.tasks:
+            return []
         (number, task), *self.tasks = self.tasks
         return [(number, Lost(True, "it was told to") if self.loses(number, task) else work(task))]
 
@@ -38,11 +40,11 @@ class Here(Closing):
 @contextmanager
 def in_this_process():
     """A suite that asks for no number of workers, or for one, is done here; two workers are two processes."""
-    plain = runner.pool_of
+    plain = runner.executor_of
 
-    def pool_of(workers, cluster):
-        return Here() if workers in (None, 1) and cluster is None else plain(workers, cluster)
+    def executor_of(workers, cluster, modules=()):
+        return Here() if workers in (None, 1) and cluster is None else plain(workers, cluster, modules)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "pool_of", pool_of)
+        patch.setattr(runner, "executor_of", executor_of)
         yield

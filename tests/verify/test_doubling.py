@@ -1,21 +1,16 @@
 """`verify` on learners that do not know T: every phase obeys its claims, every mistake violates those it should."""
 
 from functools import cache
-from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ravi import ids
-from ravi.planning.occupancies import occupancy
-from ravi.runtime.api import run
-from ravi.theory import doubling as theory
+from ravi.planning.solver import solve
 from ravi.validation import InputError
 from ravi.verify import DOUBLING, VARIANTS, doubling, verify
-from ravi.verify.books import Evidence, Worst
-from ravi.verify.report import worst_case
-from tests.helpers import spy
+from ravi.verify.judge import Worst, in_rows
 from tests.verify.mutations import sound
 from tests.verify.mutations.doubling import SHORT
 
@@ -75,8 +70,7 @@ def test_an_invalid_bonus_ends_what_is_held_against_its_own_phase_only():
     found = report("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 200, 6)
     assert (found.invalid_at == 1).all()  # in phase 0
     only = verify("ravi-ucb+/doubling,inner=3,scale=0.02", "ring/1,discount=0.8", 200, 6, only=["V4a"])
-    seen = only.run.batch.records[-1]
-    assert np.isfinite(seen.worst.margin[:, -1, 0]).all()  # the last phase, seeds first
+    assert only["V4a"].verdict == "holds"  # of a later phase
 
 
 # ---- mistakes
@@ -93,7 +87,7 @@ def test_the_claims_that_the_docs_name():
     section = " ".join(PAGE.read_text().split("## Unknown T")[1].split("\n## ")[0].split())
     for claim in doubling.registry.claims:
         assert claim.id in section, claim.id
-    statistical = {s: sum(c.kind != "D" and c.setting in ("any", s) for c in DOUBLING) for s in ("tabular", "mixture")}
+    statistical = {s: sum(c.kind != "D" and c.about in ("any", s) for c in DOUBLING) for s in ("tabular", "mixture")}
     assert f"{statistical['tabular']} statistical claims on counts, {statistical['mixture']} on a regression" in section
 
 
@@ -113,7 +107,7 @@ def test_claims_can_be_chosen():
 
 def test_all_claims_about_backups_are_held_against_phases():
     ids_of = {row.id for row in report("ravi-ucb+/mixture/doubling,inner=3", ENSEMBLE).rows}
-    wanted = {c.id for c in VARIANTS if c.setting in ("any", "mixture", "parts")} - set(doubling.REPLACED)
+    wanted = {c.id for c in VARIANTS if c.about in ("any", "mixture", "parts")} - set(doubling.REPLACED)
     assert ids_of == wanted | {c.id for c in doubling.registry.claims}
 
 
@@ -121,67 +115,14 @@ def test_a_claim_of_probability_is_judged_phase_by_phase():
     """At first = 1 phase i fails with probability 2^-i: all of six seeds may fail in phase 0, three of them in phase 3
     (probability 0.03), but not three in phase 10 (2e-8)."""
     learner, world, T = "ravi-ucb/doubling", ids.mdp("riverswim/3,discount=0.7"), 1500
-    made = run(learner, world, T, 6, pad=True)
-    from ravi.planning.solver import solve
-
-    scene = doubling.scene_of(ids.learner(learner, world, T), world, T, solve(world, tol=1e-12))
+    setting = doubling.setting_of(ids.learner(learner, world, T), world, T, solve(world, tol=1e-12))
     claim = next(c for c in VARIANTS if c.id == "V3")
-    seen = type("Seen", (), {"seen": np.array([9])})
 
     def verdict(fails):
-        margin = np.ones((6, 11, 1))
-        for phase, seeds in fails.items():
-            margin[:seeds, phase] = -1.0
-        worst = Worst(margin, -margin, 0 * margin, 0 * margin)
-        return worst_case(claim, scene, Evidence(scene, seen, made), worst, 0).verdict
+        found = [
+            [Worst(-1.0 if seed < fails.get(i, 0) else 1.0, 0.0, 0.0, 1, i) for i in range(11)] for seed in range(6)
+        ]
+        return in_rows(claim, setting, found).verdict
 
     assert verdict({}) == verdict({0: 6, 1: 6, 3: 3, 10: 1}) == "holds"
     assert verdict({10: 3}) == verdict({9: 4, 0: 6}) == "violated"
-
-
-def test_sums_are_those_of_plain_loops_over_epochs_and_phases():
-    world, T, first, scale = ids.mdp(GARNET), 150, 20, 0.1
-    name = f"ravi-ucb/doubling,first={first},scale={scale},step_scale=30"
-    found, seen = verify(name, world, T, [4]), []
-    made = run(name, world, T, [4], measures=[spy(seen)], record=["stream"], pad=True)
-    H, X, A, optimum = world.horizon, 3, 2, made.optimum
-    kappa, lemma, gaps, bonus, phase = H**2.5 / 4 - H**2 / 8, 0.0, 0.0, 0.0, -1
-    starts = [*made.T_k[0].tolist(), T + 1 + int(made.padding[0])]
-    x, a = (made.results[f"stream_{field}"][0] for field in ("state", "action"))
-    for k, (state, _) in enumerate(seen):
-        now = max(i for i in range(20) if (2**i - 1) * first < starts[k])
-        l, S = 2**now * first, (2 ** (now + 1) - 1) * first
-        eta = 30 * sqrt(2 * log(A) / (H**2 * l))
-        if now != phase:
-            lemma, phase = lemma + H + log(A) / eta, now
-        capped = np.minimum(2 * scale * 8 * H * sqrt(X * log(X * A * S * l)) / np.sqrt(state.data.visits[0]), H)
-        mu = occupancy(world, state.policy[0]).mu
-        lemma += (mu * capped).sum() + eta * kappa
-        gaps += optimum - (mu * world.rewards).sum()
-        bonus += sum(capped[x[t - 1], a[t - 1]] for t in range(starts[k], starts[k + 1]))
-    assert phase == theory.phases(T, first) - 1
-    assert found["B4"].measured == pytest.approx(bonus, rel=1e-9)
-    assert found.ladder.epochs == pytest.approx(H * gaps, rel=1e-9)
-    assert found.ladder.lemma == pytest.approx(H * lemma, rel=1e-9)
-    assert found.ladder.epochs <= found.ladder.certificate <= found.ladder.lemma
-
-
-def test_the_bounds_are_those_of_the_theory():
-    T = 80
-    for learner, mdp, options, *_ in CASES:
-        world, found = ids.mdp(mdp), report(joined(learner, options), mdp)
-        H, X, A, d = world.horizon, world.states, world.actions, world.dimension
-        if options == "" and d:
-            assert found["B5s"].bound == theory.linear_mixture(H, d, A, T, bound=world.bound).total
-        elif options == "":
-            assert found["B5s"].bound == theory.tabular(H, X, A, T).total
-        elif options == "inner=3":
-            bounds = {"parameter_bound": world.parameter_bound, "feature_bound": world.feature_bound}
-            right = (
-                theory.plus_linear_mixture(H, d, A, T, inner_steps=3, **bounds)
-                if d
-                else theory.plus(H, X, A, T, inner_steps=3)
-            )
-            assert found["B5"].bound == pytest.approx(right.total, rel=1e-12)
-            assert found["B4"].bound == pytest.approx(right.bonus, rel=1e-12)
-        assert found["B5"].bound == found.ladder.explicit <= found["B5s"].bound * (1 + 1e-12)

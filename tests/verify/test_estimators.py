@@ -13,14 +13,12 @@ from ravi.core import TheoryConstants
 from ravi.estimators.sampled import draw
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
-from ravi.runtime.api import run
-from ravi.runtime.walk import empty_path
 from ravi.theory import constants, generic, mixture, sampled
 from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
 from ravi.verify import OWN as BY_NAME
 from ravi.verify.sampled import drawn
-from ravi.verify.scene import scene_of
+from ravi.verify.setting import setting_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
 OWN = [claim.id for claim in KINDS]
@@ -97,53 +95,13 @@ def test_the_observers_draws_are_those_of_the_estimator(mdp, centre):
     mdp = ids.mdp(mdp)
     for m in range(1, 8):
         learner = ids.learner(f"ravi-ucb/mixture-sampled,samples={m},draws=4,centre={centre}", mdp, 100)
-        ours, theirs = drawn(scene_of(learner, mdp, 100, solve(mdp))), draw(mdp.problem, m, 4, centre=centre == "on")
+        ours, theirs = drawn(setting_of(learner, mdp, 100, solve(mdp))), draw(mdp.problem, m, 4, centre=centre == "on")
         np.testing.assert_allclose(ours.errors, theirs.errors, atol=1e-13)
         assert ours.bound == pytest.approx(max(mdp.parameter_bound, theirs.feature_bound))
         V = np.random.default_rng(m).uniform(0, 4, size=mdp.states)
         phi = np.einsum("xajd,xaj->xad", ours.features, V[mdp.successors])
         other = np.einsum("xajd,xaj->xad", theirs.problem.features, V[theirs.problem.successors])
         np.testing.assert_allclose(phi, other, atol=1e-12)
-
-
-def test_sums_of_a_run_are_found_again_in_plain_loops():
-    """N8 and the data of sampled features, by a loop over the plays of a stream."""
-    learner, mdp = (
-        "ravi-ucb/mixture-sampled,samples=3,scale=0.1,step_scale=30",
-        ids.mdp("ensemble/3,8,2,6,discount=0.75"),
-    )
-    T, made, sums = 120, ids.learner(learner, ids.mdp("ensemble/3,8,2,6,discount=0.75"), 120), []
-    stream = run(made, mdp, T, 5, record=["stream"], pad=True)
-    e, B = draw(mdp.problem, 3, 0).errors, mdp.parameter_bound
-    for i in range(5):
-        x, a, y, reset = (stream.results[f"stream_{name}"][i] for name in ("state", "action", "successor", "reset"))
-        alone, t, total = ids.learner(learner, mdp, T), 0, 0.0
-        state = alone.init(np.array([stream.seeds[i]], np.uint64))
-        Lam, bias = np.eye(3), 0.0
-        while t < T:
-            state = alone.plan(state)
-            phi = alone.parts.estimator.embed(state.V).phi[0]
-            root, eps, at = np.linalg.inv(Lam), state.V.max() * e, t
-            radius = made.settings["beta"] + 0.1 * B * sqrt(bias)
-            while True:
-                f = phi[x[t], a[t]]
-                total += radius * sqrt(f @ root @ f) + 0.1 * B * eps[x[t], a[t]]
-                if t < T:
-                    Lam, bias = Lam + np.outer(f, f), bias + eps[x[t], a[t]] ** 2
-                    _add(alone, state, x[t], a[t], y[t])
-                t += 1
-                if reset[t - 1]:
-                    break
-            assert t > at
-        sums.append(total)
-    found = verify(learner, mdp, T, 5, only=["N8"])
-    assert found["N8"].measured == pytest.approx(np.mean(sums), rel=1e-9)
-
-
-def _add(learner, state, x, a, y):
-    path = empty_path(1, 1)
-    path.state[:], path.action[:], path.successor[:], path.length[:] = x, a, y, 1
-    learner.parts.estimator.add(state.data, state.V, path)
 
 
 def test_the_bounds_are_those_of_the_theory():

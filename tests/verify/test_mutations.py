@@ -37,7 +37,7 @@ CLAIMS = {
     },
 }
 CERTAIN = {"M10"}  # an inequality between numbers: no learner, no observer and no run has a part in it
-MUTATIONS = [pytest.param(m, id=f"{family}-{m.name}") for family, mistakes in ALL.items() for m in mistakes.all]
+MUTATIONS = [pytest.param(m, id=f"{family}-{m.says}") for family, mistakes in ALL.items() for m in mistakes.all]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -11,35 +11,30 @@ import sys
 from functools import cache
 from math import isnan, sqrt
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.core import TheoryConstants
 from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
-from ravi.runtime import tree
 from ravi.runtime.api import run
 from ravi.theory import search, tabular
 from ravi.validation import InputError
-from ravi.verify import CLAIMS, report, verify
-from ravi.verify.audit import audit, finish
-from ravi.verify.books import Evidence
-from ravi.verify.chance import bernstein, chernoff, student
+from ravi.verify import CLAIMS, judge, verify
+from ravi.verify.chance import Law, Martingale, bernstein, chernoff, student
 from ravi.verify.claim import Claim
-from ravi.verify.report import judged
-from ravi.verify.scene import scene_of
+from ravi.verify.judge import Worst, in_mean, in_rows
+from ravi.verify.record import run_recorded
+from ravi.verify.setting import setting_of
 from tests.support.command import typed
 from tests.verify.mutations import broken, on_arrays, sound
 from tests.verify.mutations.paper import (
     MIXTURE,
-    MUTATIONS,
     NAMES,
     RING,
     ROUGH,
@@ -47,6 +42,7 @@ from tests.verify.mutations.paper import (
     backed_up,
     biased,
     by_hand,
+    mutation,
     scaled,
 )
 
@@ -90,10 +86,10 @@ def test_the_walk_by_hand_is_the_walk(monkeypatch):
 # ---- bonuses that are too small
 
 
-@pytest.mark.parametrize("name", ["a_tenth", "three_hundredths", "a_hundredth"])
-def test_with_small_bonuses_s4_and_lemma_4_2_fail_and_nothing_else(name):
+@pytest.mark.parametrize("small", [m for m in mutation.all if "scaled by" in m.says], ids=str)
+def test_with_small_bonuses_s4_and_lemma_4_2_fail_and_nothing_else(small):
     """Claims that are conditional on valid bonuses hold up to the first invalid epoch."""
-    found = broken(next(m for m in MUTATIONS if m.name == name))
+    found = broken(small)
     assert {row.id for row in found.failed()} == {"S4", "A1"}
     lost = found.invalid_at[found.invalid_at > 0]
     assert len(lost) >= 3
@@ -111,7 +107,7 @@ def unmeasured(found):
 
 
 def test_conditional_sums_stop_before_the_first_invalid_epoch():
-    found = broken(next(m for m in MUTATIONS if m.setting is ROUGH))
+    found = broken(next(m for m in mutation.all if m.setting is ROUGH))
     stops = found.invalid_at.tolist()
     assert len(set(stops)) > 3  # at different epochs, or never
     assert 0 in stops
@@ -129,7 +125,7 @@ def test_where_no_epoch_is_valid_conditional_claims_are_not_reached():
     found = verify(learner, RING.mdp, 100, 4)
     assert (found.invalid_at == 1).all()
     for claim in CLAIMS:
-        if claim.conditional and claim.phase == "epoch":
+        if claim.conditional and claim.per == "epoch":
             assert found[claim.id].verdict == "not reached"
             assert isnan(found[claim.id].margin)
     json.dumps(found.json(), allow_nan=False)
@@ -162,7 +158,7 @@ def test_the_report_filters_and_sums_up():
     with pytest.raises(KeyError):
         found["A99"]
     assert [row.id for row in found.rows] == [
-        claim.id for claim in CLAIMS if claim.setting in ("any", "tabular")
+        claim.id for claim in CLAIMS if claim.about in ("any", "tabular")
     ]  # in the order of the paper
     for row in found.rows:
         assert row.id in str(found)
@@ -294,11 +290,19 @@ def allowed(level, tables):
     return level + 4 * sqrt(level * (1 - level) / tables)
 
 
-def rows_of(kind, values, bounds, law=None, *, equality=False, delta=0.05):
+@cache
+def null_setting(delta):
+    mdp = riverswim(3, 0.7)
+    return setting_of(ids.learner("ravi-ucb", mdp, 100), mdp, 100, solve(mdp)).stating(delta=delta)
+
+
+def rows_of(kind, values, bound, chance=(), *, equality=False, delta=0.05):
     """Verdicts on tables of null data: one row of `values` each."""
     claim = Claim("X", "", "", kind, "run", "any", False, equality, lambda: None)
-    scene = SimpleNamespace(stated=TheoryConstants(delta=delta), steps=100, atol=0.0)
-    return [judged(claim, scene, None, row, bounds, law) for row in values]
+    setting = null_setting(delta)
+    if kind == "P":
+        return [in_rows(claim, setting, [[Worst(bound - value, value, bound)] for value in row]) for row in values]
+    return [in_mean(claim, setting, [(value, bound, *chance) for value in row]) for row in values]
 
 
 def frequency(rows):
@@ -308,9 +312,9 @@ def frequency(rows):
 @pytest.mark.parametrize("n", SEEDS)
 @pytest.mark.parametrize("delta", [0.002, 0.05])
 def test_claims_of_probability_are_rejected_at_their_level(n, delta, monkeypatch):
-    monkeypatch.setattr(report, "ALARM", LEVEL)
+    monkeypatch.setattr(judge, "ALARM", LEVEL)
     fails = np.random.default_rng(n).random((TABLES, n)) < delta
-    rows = rows_of("P", fails - 0.5, np.zeros(n), delta=delta)
+    rows = rows_of("P", fails - 0.5, 0.0, delta=delta)
     assert frequency(rows) <= allowed(LEVEL, TABLES)
     least = next(k for k in range(1, n + 1) if binom.sf(k - 1, n, delta) < LEVEL)
     assert [row.verdict == "violated" for row in rows] == (fails.sum(1) >= least).tolist()
@@ -318,8 +322,8 @@ def test_claims_of_probability_are_rejected_at_their_level(n, delta, monkeypatch
 
 def test_at_the_level_of_the_table_few_seeds_must_fail():
     """delta = 1 / T: two of three seeds at T = 2,000 are enough; one never is below T = 10^6 / n."""
-    assert binom.sf(1, 3, 1 / 2000) < report.ALARM
-    assert binom.sf(0, 16, 1 / 100_000) > report.ALARM
+    assert binom.sf(1, 3, 1 / 2000) < judge.ALARM
+    assert binom.sf(0, 16, 1 / 100_000) > judge.ALARM
 
 
 LAWS = {
@@ -333,9 +337,9 @@ LAWS = {
 @pytest.mark.parametrize("law", LAWS)
 def test_inequalities_are_rejected_at_their_level(n, law, monkeypatch):
     """Student's t, where the mean is at its bound: the worst case."""
-    monkeypatch.setattr(report, "ALARM", LEVEL)
+    monkeypatch.setattr(judge, "ALARM", LEVEL)
     values = LAWS[law](np.random.default_rng(n), (TABLES, n))
-    assert frequency(rows_of("E", values, np.array(0.0))) <= allowed(LEVEL, TABLES)
+    assert frequency(rows_of("E", values, 0.0)) <= allowed(LEVEL, TABLES)
 
 
 def test_students_t_is_too_bold_for_laws_skewed_to_the_left():
@@ -364,8 +368,8 @@ def test_laws_that_are_known_are_rejected_at_their_level_and_students_t_would_no
     rng = np.random.default_rng(n)
     draws = rng.choice(values, p=probabilities / probabilities.sum(), size=(TABLES, n))
     mean = np.array(values @ probabilities)
-    monkeypatch.setattr(report, "ALARM", LEVEL)
-    rows = rows_of("E", draws[:500], mean, chernoff(values, probabilities, n), equality=True)
+    monkeypatch.setattr(judge, "ALARM", LEVEL)
+    rows = rows_of("E", draws[:500], mean, [Law(values, probabilities)], equality=True)
     assert frequency(rows) <= allowed(LEVEL, 500)
     low, high = chernoff(values, probabilities, n)(LEVEL)
     assert np.mean((draws.mean(1) < low) | (draws.mean(1) > high)) <= allowed(LEVEL, TABLES)
@@ -416,10 +420,10 @@ def test_several_draws_at_once_share_the_level(monkeypatch):
     rng, n, cells = np.random.default_rng(0), 4, 12
     p = rng.dirichlet(np.ones(cells))
     counts = rng.multinomial(50, p, size=(1000, n)).astype(float)
-    monkeypatch.setattr(report, "ALARM", 0.2)
-    law = bernstein(n * 50 * p * (1 - p), 1 / 3, n)
-    assert frequency(rows_of("E", counts - 50 * p, np.array(0.0), law, equality=True)) <= allowed(0.2, 1000)
-    assert frequency(rows_of("E", counts[:20, :, ::-1] - 50 * p, np.array(0.0), law, equality=True)) == 1
+    monkeypatch.setattr(judge, "ALARM", 0.2)
+    chance = [Martingale(50 * p * (1 - p), 1 / 3)]
+    assert frequency(rows_of("E", counts - 50 * p, 0.0, chance, equality=True)) <= allowed(0.2, 1000)
+    assert frequency(rows_of("E", counts[:20, :, ::-1] - 50 * p, 0.0, chance, equality=True)) == 1
 
 
 def test_what_cannot_happen_by_chance_is_rejected_at_any_level():
@@ -432,29 +436,17 @@ def test_what_cannot_happen_by_chance_is_rejected_at_any_level():
 
 def test_tables_of_sound_runs_raise_no_more_alarms_than_promised(monkeypatch):
     """1,200 seeds of a short run as 300 tables of four: no statistical claim is rejected more often than its level."""
-    level, n, seeds = 0.05, 4, 1200
-    monkeypatch.setattr(report, "ALARM", level)
+    level, n, seeds, T = 0.05, 4, 1200, 60
+    monkeypatch.setattr(judge, "ALARM", level)
     mdp = ids.mdp("riverswim/3,discount=0.7")
-    T = 60
     learner = ids.learner("ravi-ucb", mdp, T)
-    scene = scene_of(learner, mdp, T, solve(mdp, tol=1e-12))
-    made = run(learner, mdp, T, seeds, measures=[audit(scene, [])], pad=True)
-    found = finish(scene, [], made.batch.records[-1], made.state)
-    claims = [c for c in CLAIMS if c.kind == "E" and c.phase == "run" and c.setting in ("any", "tabular")]
+    setting = setting_of(learner, mdp, T, solve(mdp, tol=1e-12))
+    claims = [c for c in CLAIMS if c.kind == "E" and c.about in ("any", "tabular")]
     assert len(claims) > 12
-    alarms = dict.fromkeys((c.id for c in claims), 0)
-    for first in range(0, seeds, n):
-        rows = np.arange(first, first + n)
-        part = SimpleNamespace(
-            steps=T, seeds=made.seeds[first : first + n], plays=made.plays[rows], padding=made.padding[rows],
-            regret=made.regret[rows], output_policy=made.output_policy[rows],
-        )  # fmt: skip
-        evidence = Evidence(scene, tree.take(found, rows), part)
-        for claim in claims:
-            row = judged(claim, scene, evidence, *claim.measure(evidence))
-            alarms[claim.id] += row.verdict == "violated"
-    tables = seeds // n
-    assert max(alarms.values()) <= tables * allowed(level, tables), alarms
+    found = [[claim.measure(s) for claim in claims] for s in run_recorded(setting, learner, seeds, False)[1]]
+    for claim, values in zip(claims, zip(*found, strict=True), strict=True):
+        rows = [in_mean(claim, setting, values[i : i + n]) for i in range(0, seeds, n)]
+        assert frequency(rows) <= allowed(level, len(rows)), claim.id
 
 
 # ---- the page
@@ -462,7 +454,7 @@ def test_tables_of_sound_runs_raise_no_more_alarms_than_promised(monkeypatch):
 
 def test_the_claims_that_the_docs_name_and_count():
     text = PAGE.read_text()
-    about = {s: [c for c in CLAIMS if c.setting in ("any", s)] for s in ("tabular", "mixture")}
+    about = {s: [c for c in CLAIMS if c.about in ("any", s)] for s in ("tabular", "mixture")}
     counts = " ".join(text.split())  # whatever the line breaks
     assert f"{len(about['tabular'])} claims for a tabular learner, {len(about['mixture'])} for a linear" in counts
     assert {sum(c.kind != "D" for c in claims) for claims in about.values()} == {22}

@@ -9,7 +9,7 @@ from ravi.optimism.relative_entropy import ends
 from ravi.theory import kl as theory
 from ravi.verify import verify
 from ravi.verify.expected import by_dual
-from ravi.verify.ladder import Ladder
+from ravi.verify.report import Ladder
 
 
 @pytest.mark.parametrize(

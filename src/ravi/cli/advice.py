@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ravi import ids, validation
 from ravi.core import MDP
 from ravi.display.printable import duration
-from ravi.live.choices import DISCOUNT, discovers
+from ravi.live.choices import DISCOUNT, needs_discovery
 from ravi.live.encoders import kind_of
 from ravi.live.environment import world_of
 from ravi.validation import InputError
@@ -50,23 +50,23 @@ class Advice(NamedTuple):
         return "\n".join(lines)
 
 
-class Rule(NamedTuple):
+class LearnerRule(NamedTuple):
     when: str
     learner: str
     fits: Callable[[MDP], bool] = lambda mdp: True
 
 
 RULES = (
-    Rule("It is a mixture of simulators, and the weights are to be learned; no option need be set:", "ravi-kl/mixture",
-         lambda mdp: mdp.features is not None),
-    Rule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
-    Rule("It is linear in features of pairs:", "lsvi-ucb,scale=0.01", lambda mdp: mdp.pair_features is not None),
-    Rule("The learner knows which successors a pair may have; no option need be set:", "ravi-kl"),
-    Rule("The same, with a prior:", "psrl,support=on"),
-    Rule("The learner knows neither the kernel nor the successors:", "psrl"),
-    Rule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),
-    Rule("Rewards are to be learned too:", "ravi-kl/unknown-rewards"),
-    Rule("The algorithm of the paper, as published:", "ravi-ucb"),
+    LearnerRule("It is a mixture of simulators, and the weights are to be learned; no option need be set:",
+                "ravi-kl/mixture", lambda mdp: mdp.features is not None),
+    LearnerRule("The same, by the paper's algorithm:", "ravi-ucb+/mixture", lambda mdp: mdp.features is not None),
+    LearnerRule("It is linear in features of pairs:", "lsvi-ucb,scale=0.01", lambda mdp: mdp.pair_features is not None),
+    LearnerRule("The learner knows which successors a pair may have; no option need be set:", "ravi-kl"),
+    LearnerRule("The same, with a prior:", "psrl,support=on"),
+    LearnerRule("The learner knows neither the kernel nor the successors:", "psrl"),
+    LearnerRule("The same, and the bound is to hold without a prior:", "ravi-ucb+"),
+    LearnerRule("Rewards are to be learned too:", "ravi-kl/unknown-rewards"),
+    LearnerRule("The algorithm of the paper, as published:", "ravi-ucb"),
 )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _of_environment(source: str, T: int, discount: float | None, timed: bool) ->
     world, gamma = world_of(source), DISCOUNT if discount is None else discount
     try:
         space, actions = world.observation_space, world.action_space
-        cells = kind_of(space) == "Box" and not discovers(space)
+        cells = kind_of(space) == "Box" and not needs_discovery(space)
         table = hasattr(world.unwrapped, "P")
         has = "with" if table else "without"
         known = f"an environment with observations {space} and actions {actions}, {has} a transition table"

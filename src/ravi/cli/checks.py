@@ -43,17 +43,18 @@ class Check(NamedTuple):
     advice: str = ""  # what to do
 
 
+def judged(name: str, good: bool, seen: str, advice: str, bad: str = BROKEN) -> Check:
+    """A check, with advice where it is not good."""
+    return Check(name, OK, seen) if good else Check(name, bad, seen, advice)
+
+
 # The installation.
 
 
 def python() -> Iterator[Check]:
     version = f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
-    old = older(platform.python_version(), PYTHON)
-    yield (
-        Check("python", BROKEN, version, f"ravi needs Python {PYTHON} or newer")
-        if old
-        else Check("python", OK, version)
-    )
+    new = not older(platform.python_version(), PYTHON)
+    yield judged("python", new, version, f"ravi needs Python {PYTHON} or newer")
 
 
 def packages() -> Iterator[Check]:
@@ -85,9 +86,8 @@ def _package(check: str, needed: Requirement, missing: str, command: str) -> Che
         found = metadata.version(needed.name)
     except metadata.PackageNotFoundError:
         return Check(check, missing, f"{needed.name} is not installed", command)
-    if not needed.specifier.contains(Version(found).base_version):
-        return Check(check, BROKEN, f"{needed.name} {found}, not {needed.specifier}", command)
-    return Check(check, OK, f"{needed.name} {found}")
+    fits = needed.specifier.contains(Version(found).base_version)
+    return judged(check, fits, f"{needed.name} {found}" + ("" if fits else f", not {needed.specifier}"), command)
 
 
 def older(version: str, least: str) -> bool:
@@ -132,10 +132,9 @@ def cache() -> Iterator[Check]:
             zeros,
         )
         outcomes.append([array.tobytes() for array in arrays])
-    if outcomes[0] == outcomes[1]:
-        yield Check("compiler", OK, "a compiled function gives the bits of its plain form")
-    else:
-        yield Check("compiler", BROKEN, "a compiled function and its plain form differ", _emptied(folder))
+    same = outcomes[0] == outcomes[1]
+    words = "a compiled function " + ("gives the bits of its plain form" if same else "and its plain form differ")
+    yield judged("compiler", same, words, _emptied(folder))
 
 
 def _emptied(folder: Path | None) -> str:
@@ -152,11 +151,10 @@ def random_numbers() -> Iterator[Check]:
         for counter, key, words in RANDOM
         if tuple(int(word) for word in philox(*(np.uint64(word) for word in (*counter, *key)))) != words
     ]
-    if wrong:
-        finding = f"Philox does not give its published answer at {wrong[0]}"
-        yield Check("random numbers", BROKEN, finding, _emptied(None))
-    else:
-        yield Check("random numbers", OK, "Philox gives its published answers")
+    finding = (
+        f"Philox does not give its published answer at {wrong[0]}" if wrong else "Philox gives its published answers"
+    )
+    yield judged("random numbers", not wrong, finding, _emptied(None))
 
 
 def known_answer() -> Iterator[Check]:
@@ -171,10 +169,8 @@ def known_answer() -> Iterator[Check]:
     weights = np.exp(eta * np.arange(len(gaps))[:, None] * r)
     expected = r.max() - weights @ r / weights.sum(1)
     error = float(np.abs(gaps - expected).max())
-    if error < 1e-12:
-        yield Check("known answer", OK, f"a run of {len(gaps)} epochs is within {error:.0e} of its closed form")
-    else:
-        yield Check("known answer", BROKEN, f"a run is {error:.1e} from its closed form", _emptied(None))
+    words = f"a run of {len(gaps)} epochs is {error:.1e} from its closed form"
+    yield judged("known answer", error < 1e-12, words, _emptied(None))
 
 
 def fingerprint() -> str:
@@ -196,10 +192,10 @@ def same_bits() -> Iterator[Check]:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
         yield Check("same bits", BROKEN, f"a fresh process fails: {reason}", "is ravi installed in this Python?")
-    elif done.stdout.strip() != fingerprint():
-        yield Check("same bits", BROKEN, "a fresh process gives other bits than this one", _emptied(None))
     else:
-        yield Check("same bits", OK, "a fresh process gives the bits of this one")
+        same = done.stdout.strip() == fingerprint()
+        words = f"a fresh process gives {'the bits of this one' if same else 'other bits than this one'}"
+        yield judged("same bits", same, words, _emptied(None))
 
 
 # The machine.
@@ -215,10 +211,7 @@ def cores_and_memory() -> Iterator[Check]:
 
     total, free = memory(), available()
     sizes = ", ".join(f"{size / 2**30:.1f} GiB {what}" for size, what in ((total, "in all"), (free, "free")) if size)
-    if free is not None and free < LITTLE_MEMORY:
-        yield Check("memory", WARNING, sizes, "use fewer workers")
-    else:
-        yield Check("memory", OK, sizes or "unknown")
+    yield judged("memory", free is None or free >= LITTLE_MEMORY, sizes or "unknown", "use fewer workers", WARNING)
 
     held = blas()
     words = [f"{name}={value}" for name, value in held["environment"].items()]
@@ -271,8 +264,7 @@ def _usable(names: str) -> Check:
 def disk(folder: Path) -> Iterator[Check]:
     """Whether files can be kept here as a store keeps them: flushed, renamed, locked."""
     free = shutil.disk_usage(folder).free
-    finding = f"{free / 2**30:.1f} GiB free in {folder}"
-    yield Check("disk", WARNING, finding, "free some space") if free < LITTLE_DISK else Check("disk", OK, finding)
+    yield judged("disk", free >= LITTLE_DISK, f"{free / 2**30:.1f} GiB free in {folder}", "free some space", WARNING)
 
     try:
         inside = tempfile.mkdtemp(prefix=".ravi-doctor-", dir=folder)
@@ -297,11 +289,10 @@ def _files(folder: Path) -> Iterator[Check]:
     except (InputError, OSError) as error:
         yield Check("files", BROKEN, f"no file can be flushed and renamed: {error}", "keep results on another disk")
         return
-    if _locks(folder / "file"):
-        yield Check("files", OK, "flushed, renamed and locked")
-    else:
-        advice = "launches that share a folder here do not see each other; their results are still right"
-        yield Check("files", WARNING, "flushed and renamed, but locks do not hold", advice)
+    hold = _locks(folder / "file")
+    words = "flushed, renamed and locked" if hold else "flushed and renamed, but locks do not hold"
+    advice = "launches that share a folder here do not see each other; their results are still right"
+    yield judged("files", hold, words, advice, WARNING)
 
 
 def _locks(path: Path) -> bool:
@@ -335,9 +326,7 @@ def store(folder: Path) -> Iterator[Check]:
     try:
         counts = held.counts
         finding = f"{held.suite.name}: {counts.done} of {counts.planned} runs done, {counts.failed} failed"
-        yield Check(
-            "suite", WARNING if counts.failed else OK, finding, "see the view `failures`" if counts.failed else ""
-        )
+        yield judged("suite", not counts.failed, finding, "see the view `failures`", WARNING)
     except InputError as error:
         yield Check("suite", BROKEN, str(error), "launch the suite again into this folder")
 
@@ -358,10 +347,8 @@ def store(folder: Path) -> Iterator[Check]:
     if alive:
         yield Check("launches", OK, f"at work on it now: {', '.join(alive)}")
     if under_way:
-        finding = f"{len(under_way)} checkpoints of runs under way"
-        yield Check(
-            "checkpoints", OK if alive else WARNING, finding, "" if alive else "launch again to go on with them"
-        )
+        words = f"{len(under_way)} checkpoints of runs under way"
+        yield judged("checkpoints", bool(alive), words, "launch again to go on with them", WARNING)
     for trouble in reading.troubles:
         yield Check("trouble", WARNING, str(trouble), "remove the file; its runs begin anew")
 

@@ -28,8 +28,22 @@ OPTION = Annotated[
     list[str] | None,
     typer.Option("--option", help="An option of the environment, such as map_name=8x8. May be repeated."),
 ]
+DISCOUNT = Annotated[float | None, typer.Option(help="gamma, unless the id of the MDP or its file says it.")]
+CRITERION = Annotated[
+    str | None,
+    typer.Option(help="What counts, unless the id says it: discounted, average, or episodic,episode=LENGTH."),
+]
 SEEDS = typer.Option(help="The number of seeds, counted from 0; or a list, such as 5-8 or 1,7,9.")
 SEED = Annotated[int, typer.Option(help="The random seed; the same seed gives the same result.")]
+
+
+def with_options(mdp: str, discount: float | None, criterion: str | None) -> str:
+    """The id of an MDP with its options that were given apart."""
+    for key, value in (("discount", discount), ("criterion", criterion)):
+        if value is not None and f",{key}=" in mdp:
+            raise InputError(f"--{key} {value}: {mdp} says its own")
+        mdp += "" if value is None else f",{key}={value}"
+    return mdp
 
 
 def declared(function: Callable[..., None]) -> Callable[..., None]:

@@ -15,7 +15,7 @@ from ravi.display.printable import counted
 from ravi.validation import InputError
 
 
-class Report(NamedTuple):
+class DoctorReport(NamedTuple):
     checks: list[Check]
 
     @property
@@ -39,7 +39,7 @@ class Report(NamedTuple):
         return {"status": self.status, "checks": [check._asdict() for check in self.checks]}
 
 
-def doctor(folder: str | os.PathLike[str] | None = None) -> Report:
+def doctor(folder: str | os.PathLike[str] | None = None) -> DoctorReport:
     """Check the installation and this machine; with a folder of results, that too."""
     place = Path.cwd() if folder is None else Path(folder)
     if not place.is_dir():
@@ -64,4 +64,4 @@ def doctor(folder: str | os.PathLike[str] | None = None) -> Report:
             found.extend(step())
         except Exception as error:  # a check that fails is a finding, and the others go on
             found.append(Check(name, BROKEN, f"{type(error).__name__}: {error}", "reinstall ravi, or report this"))
-    return Report(found)
+    return DoctorReport(found)

@@ -58,14 +58,14 @@ def learn(
     policy: str | None = None,
     as_json: JSON = False,
 ) -> None:
-    """Learn a policy in a Gymnasium environment. After Ctrl-C, the same command continues from the checkpoint.
+    """Learn a policy in a Gymnasium environment or an MDP. After Ctrl-C the same command goes on from the checkpoint.
 
-    The environment's time limit is removed, since the discount sets the horizon.
+    The environment's time limit is removed, since the discount sets the horizon. An MDP has its own discount.
 
     Parameters
     ----------
     env
-        The id of a Gymnasium environment: FrozenLake-v1.
+        The id of a Gymnasium environment, such as FrozenLake-v1; or an MDP, by its id or its file.
     learner
         A learner's id (see ravi list). By default chosen for the environment.
     discount

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ravi.cli.common import ALLOW_CODE, JSON, OPTION, SEED, options, progress_bar, say, say_json, typed
+from ravi.cli.common import (
+    ALLOW_CODE,
+    DISCOUNT,
+    JSON,
+    OPTION,
+    SEED,
+    options,
+    progress_bar,
+    say,
+    say_json,
+    typed,
+    with_options,
+)  # fmt: skip
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -34,6 +46,7 @@ def evaluate(
     confidence: float = 0.95,
     termination: TERMINATION = None,
     option: OPTION = None,
+    discount: DISCOUNT = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
@@ -54,9 +67,12 @@ def evaluate(
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
+        env = with_options(env, discount, None)
         if option:
             raise InputError("--option is for an environment; an MDP's options are in its id")
         found = evaluate(kept, env, **facts)
+    elif discount is not None:
+        raise InputError("--discount is for an MDP; in an environment the discount is that of the policy")
     else:
         world = _environment(kept, env, option, allow_code)
         with closing(world), progress_bar(f"playing {policy}") as progress:
@@ -147,7 +163,7 @@ def _environment(
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
     from ravi.live.environment import world_of
-    from ravi.live.policies.playing import learned_in, learned_options, showing
+    from ravi.live.policies.playing import check_render, learned_in, learned_options
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
@@ -156,7 +172,7 @@ def _environment(
             world = world_of(name, learned_options(learned, name, allow_code) | given, render)
         else:
             world = world_of(*learned_in(learned, allow_code, given), render)
-    return showing(world, render, "--render")
+    return check_render(world, render, "--render")
 
 
 @contextmanager

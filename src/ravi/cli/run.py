@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ravi.cli import completion
-from ravi.cli.common import JSON, SEEDS, SHORT, progress_bar, say, say_json, stopped_early, typed
-from ravi.display.printable import columns
+from ravi.cli.common import (
+    CRITERION,
+    DISCOUNT,
+    JSON,
+    SEEDS,
+    SHORT,
+    progress_bar,
+    say,
+    say_json,
+    stopped_early,
+    typed,
+    with_options,
+)  # fmt: skip
+from ravi.display.printable import columns, with_rows
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +52,8 @@ def run(
     figure: Path | None = None,
     device: str = "cpu",
     threads: int | None = None,
+    discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     as_json: JSON = False,
 ) -> None:
     """Run a learner on an MDP and print its exact regret. Ctrl-C stops the run, prints and saves it.
@@ -75,6 +89,7 @@ def run(
     from ravi.runtime.world import Tabular, world_named
 
     T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
+    mdp = with_options(mdp, discount, criterion)
     typed(mdp, learner)
     model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
     world = world_named(mdp if model is None else model.mdp)
@@ -119,7 +134,7 @@ def run(
     if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
-        from ravi.lab.report.figures import regret_figure
+        from ravi.lab.report.curves import regret_figure
 
         regret_figure({result.learner: result}, figure, title=world.name)
     if interrupted:
@@ -128,29 +143,42 @@ def run(
 
 def compare(
     mdp: MDP,
-    learners: Annotated[
-        list[str],
-        typer.Argument(
-            help="Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).",
-            autocompletion=completion.learners,
-        ),
-    ],
-    steps: Annotated[str, typer.Option(help="T, the number of steps of each seed.")] = "1e5",
+    learners: Annotated[list[str], typer.Argument(autocompletion=completion.learners)],
+    *,
+    steps: str = "1e5",
     seeds: Annotated[str, SEEDS] = "16",
-    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
-    figure: Annotated[Path | None, typer.Option(help="Draw the regret into this file (png, pdf, svg).")] = None,
-    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="The number of threads; all cores by default.")] = None,
+    level: float = 0.95,
+    figure: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     as_json: JSON = False,
 ) -> None:
     """Compare learners on an MDP, on the same seeds: exact regret with intervals, upper quantiles, and who is behind.
 
     For many MDPs, tuning, or runs of hours use a suite: ravi suite run.
+
+    Parameters
+    ----------
+    learners
+        Ids of learners, such as psrl ravi-ucb,scale=0.03 (see ravi list).
+    steps
+        T, the number of steps of each seed.
+    level
+        The confidence level of the intervals.
+    figure
+        Draw the regret into this file (png, pdf, svg).
+    device
+        cpu or gpu.
+    threads
+        The number of threads; all cores by default.
     """
     from ravi import validation
     from ravi.comparison import compare
     from ravi.runtime import archive
 
+    mdp = with_options(mdp, discount, criterion)
     typed(mdp, *learners)
     if figure is not None:
         from ravi.display.style import library, written
@@ -174,6 +202,8 @@ def solve(
     tol: float = 1e-10,
     device: str = "cpu",
     save: Path | None = None,
+    discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     as_json: JSON = False,
 ) -> None:
     """Solve an MDP exactly: the optimum, an optimal policy, and a certified bound on the error.
@@ -195,6 +225,7 @@ def solve(
     from ravi._jit.functions import effort, sparing
     from ravi.planning.solver import solve
 
+    mdp = with_options(mdp, discount, criterion)
     typed(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
@@ -222,20 +253,17 @@ def solve(
         }  # fmt: skip
         say_json(found)
         return
-    say(f"{world!r}")
-    say(f"  optimum rho*    {solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")
-    say(f"  uniform policy  {uniform:.12g}")
+    rows = [("optimum rho*", f"{solution.optimum:.12g}  (error at most {solution.optimum_error:.1e})")]
+    rows.append(("uniform policy", f"{uniform:.12g}"))
     if world.units != (0.0, 1.0):
         low, high = world.units
         start = world.horizon * world.in_units(solution.optimum)
-        say(f"  in its units    <nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})")
-    say(f"  value           V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}")
-    if solution.missed:
-        say(f"  {'':14}  {solution.missed}")
-    say(f"  found by        {solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s")
-    if world.states <= 20:
-        for line in _by_state(world, model, actions, solution.V):
-            say(line)
+        rows.append(("in its units", f"<nu_0, V*> = {start:.12g}  (rewards from {low:g} to {high:g})"))
+    loses = f"V* to within {solution.error:.1e}; the policy loses at most {solution.policy_error:.1e}"
+    rows += [("value", loses), *([("", solution.missed)] if solution.missed else [])]
+    rows.append(("found by", f"{solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s"))
+    lines = _by_state(world, model, actions, solution.V) if world.states <= 20 else []
+    say("\n".join([with_rows(f"{world!r}", rows), *lines]))
 
 
 def _say_average(world: Any, solution: Any, as_json: bool) -> None:
@@ -245,18 +273,18 @@ def _say_average(world: Any, solution: Any, as_json: bool) -> None:
         found = {name: getattr(solution, name) for name in ("gain", "gain_error", "policy_error", "undetermined")}
         say_json({"mdp": world.name, **found, "bias": solution.bias.tolist(), "policy": actions, "units": world.units})
         return
-    say(f"{world!r}")
-    say(f"  gain g*         {solution.gain:.12g}  (error at most {solution.gain_error:.1e})")
+    rows = [("gain g*", f"{solution.gain:.12g}  (error at most {solution.gain_error:.1e})")]
     if world.units != (0.0, 1.0):
-        say(f"  in its units    {world.in_units(solution.gain):.12g} a step")
-    say(f"  the policy      earns at most {solution.policy_error:.1e} a step less")
-    if solution.undetermined:
-        say(f"  {solution.undetermined}")
+        rows.append(("in its units", f"{world.in_units(solution.gain):.12g} a step"))
+    rows.append(("the policy", f"earns at most {solution.policy_error:.1e} a step less"))
+    say("\n".join([with_rows(f"{world!r}", rows), *([f"  {solution.undetermined}"] if solution.undetermined else [])]))
 
 
 def hardness(
     mdp: MDP,
     *,
+    discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     as_json: JSON = False,
 ) -> None:
     """How hard an MDP is to learn without resets: its diameter, the span of its bias, value norm, smallest gap."""
@@ -267,6 +295,7 @@ def hardness(
     from ravi._jit.functions import sparing
     from ravi.planning.hardness import hardness
 
+    mdp = with_options(mdp, discount, criterion)
     typed(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
@@ -286,6 +315,8 @@ def verify(
     *,
     steps: str | None = None,
     seeds: Annotated[str, SEEDS] = "16",
+    discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     variants: bool = False,
     only: str = "",
     failed: bool = False,
@@ -322,12 +353,13 @@ def verify(
     from ravi.runtime import archive
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
+    mdp = mdp if mdp is None else with_options(mdp, discount, criterion)
     typed(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
         raise InputError(f"--variants chooses its own MDPs: leave out {mdp}, or --variants")
-    if mdp is None and (html_file is not None or figure is not None or steps is not None):
-        raise InputError("--html, --figure and --steps are of one run: name an MDP")
+    if mdp is None and any(one is not None for one in (html_file, figure, steps, discount, criterion)):
+        raise InputError("--html, --figure, --steps, --discount and --criterion are of one run: name an MDP")
     for path in filter(None, (json_file, html_file, figure)):
         archive.check_place(path)  # told before the work, not after
     if figure is not None:

@@ -178,7 +178,7 @@ def suites(
         try:
             facts = plan.facts_of(suite, {})
             runs = plan.asked(suite, facts, {}).runs
-            every = Agenda(suite, facts, {}, Shard(), keep=lambda *_: None).total
+            every = Agenda(suite, facts, Shard(), keep=lambda *_: None).total
             listing[name] |= {"runs": runs, "tuning": every - runs}
             counts = runs_of(runs, every)
         except InputError as error:  # an extra that its MDPs need is missing

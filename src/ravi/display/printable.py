@@ -41,7 +41,7 @@ def duration(seconds: float) -> str:
 
 def with_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
     """A title, and below it what there is to say, each by its name."""
-    width = max(len(name) for name, _ in rows)
+    width = max(14, *(len(name) for name, _ in rows))
     return "\n".join([title, *(f"  {name:{width}}  {words}" for name, words in rows)])
 
 

@@ -30,7 +30,7 @@ from ravi import validation
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.importers.imported import Imported, imported
-from ravi.importers.table import Rows, numbered, numeric, read_rows, start
+from ravi.importers.table import TableRows, number_labels, read_rows, row_number, start_of
 from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
 from ravi.planning.evaluation import return_of
@@ -81,6 +81,14 @@ class Batch:
         The number of pairs that were never played.
     assumes
         What the bounds rest on, as a clause.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> log = {"state": ["s"] * 3, "action": ["a", "b", "a"], "reward": [1, 0, 1], "next": ["s"] * 3}
+    >>> found = ravi.importers.plays(log, discount=0.5, reward_range=(0, 1))
+    >>> found.plays, found.unplayed, found.low <= found.greedy.estimate <= found.high
+    (3, 0, True)
     """
 
     model: Imported
@@ -168,8 +176,8 @@ def plays(
     log_ = _log(rows, learned=initial is None)
     low, high = _range(log_, reward_range, rows)
     X, A = len(log_.states), len(log_.actions)
-    sets = _Plausible(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
-    nu0 = None if initial is None else validation.distribution(start(initial, log_.states, rows.name), X)
+    sets = _LogSets(log_, X, A, low, high, level / 4, log_.states.index(END) if log_.ends else None)
+    nu0 = None if initial is None else validation.distribution(start_of(initial, log_.states, rows.name), X)
     model = _model(log_, X, A, gamma, sets.first if nu0 is None else nu0, low, name or rows.name)
 
     def judged(actions: Array, least: Array | None = None) -> Judged:
@@ -228,26 +236,26 @@ class _Log:
     ends: bool
 
 
-def _log(rows: Rows, learned: bool) -> _Log:
+def _log(rows: TableRows, learned: bool) -> _Log:
     of, n = rows.columns, len(rows.columns["state"])
-    r = [numeric(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
+    r = [row_number(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
     end = np.array([_flag(rows, i, value) for i, value in enumerate(of.get("end", [0] * n))])
-    states, both = numbered(rows, "state", "next")
+    states, both = number_labels(rows, "state", "next")
     if end.any() and END in states:
         raise InputError(f"{rows.name} has a state {END!r}, which is the name of the state that an end leads to")
     x, y = np.array(both[:n]), np.where(end, len(states), both[n:])
-    actions, a = numbered(rows, "action")
+    actions, a = number_labels(rows, "action")
     firsts = x[_begins(rows, x, y, end)] if learned else x[:1]
     known = [*states, END] if end.any() else states
     return _Log(x, np.array(a), y, np.array(r), firsts, known, actions, bool(end.any()))
 
 
-def _begins(rows: Rows, x: Array, y: Array, end: Array) -> Array:
+def _begins(rows: TableRows, x: Array, y: Array, end: Array) -> Array:
     """The rows that a reset led to, as the log says; an error where one is there that it does not say."""
     of = rows.columns
     anew = np.append(True, end[:-1])
     if "episode" in of:
-        names, episode = numbered(rows, "episode")
+        names, episode = number_labels(rows, "episode")
         changes = np.append(True, np.diff(episode) != 0)
         anew |= changes
         changes[np.unique(episode, return_index=True)[1]] = False
@@ -269,14 +277,14 @@ def _begins(rows: Rows, x: Array, y: Array, end: Array) -> Array:
     return anew
 
 
-def _flag(rows: Rows, i: int, value: Any) -> bool:
+def _flag(rows: TableRows, i: int, value: Any) -> bool:
     text = str(value).strip().lower()
     if text not in ("0", "1", "true", "false", "0.0", "1.0"):
         raise InputError(f"{rows.where(i)}: end is {value!r}, not 0 or 1")
     return text in ("1", "true", "1.0")
 
 
-def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[float, float]:
+def _range(log_: _Log, given: tuple[float, float] | None, rows: TableRows) -> tuple[float, float]:
     low, high = float(log_.r.min()), float(log_.r.max())
     if given is None:
         low, high = (min(low, 0.0), max(high, 0.0)) if log_.ends else (low, high)
@@ -291,7 +299,7 @@ def _range(log_: _Log, given: tuple[float, float] | None, rows: Rows) -> tuple[f
     return least, most
 
 
-class _Plausible:
+class _LogSets:
     """Confidence sets by the steps: kernels, mean rewards in [0, 1], and first states."""
 
     def __init__(self, log_: _Log, X: int, A: int, low: float, high: float, level: float, end: int | None) -> None:

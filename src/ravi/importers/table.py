@@ -35,7 +35,7 @@ WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,4000})(?:\.0*)?")  # a text of a whole nu
 MEANT = "the label of a state, or a dict of labels and probabilities"
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """The columns of a table by their names here, and how an error calls one of its rows."""
 
     columns: dict[str, list[Any]]
@@ -52,26 +52,26 @@ def table(
     """
     rows = read_rows(source, ("state", "action", "next", "probability", "reward"))
     of = rows.columns
-    states, numbers = numbered(rows, "state", "next")
-    actions, chosen = numbered(rows, "action")
+    states, numbers = number_labels(rows, "state", "next")
+    actions, chosen = number_labels(rows, "action")
     n = len(of["state"])
     x, y, a = numbers[:n], numbers[n:], chosen
     at: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(zip(x, a, strict=True)):
         at.setdefault(pair, row)
-    p = [numeric(rows, i, value, "the probability") for i, value in enumerate(of["probability"])]
-    r = [numeric(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
+    p = [row_number(rows, i, value, "the probability") for i, value in enumerate(of["probability"])]
+    r = [row_number(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
     for i, value in enumerate(p):
         if not 0 <= value <= 1:
             raise InputError(f"{rows.where(i)}: the probability is {value:g}, not between 0 and 1")
     return imported(
-        (x, a, y, p, r), len(states), len(actions), discount, start(initial, states, rows.name),
+        (x, a, y, p, r), len(states), len(actions), discount, start_of(initial, states, rows.name),
         name=rows.name if name is None else name, states=states, actions=actions, renormalise=renormalise,
         where=lambda x, a: f"{rows.where(at[x, a])}, state {states[x]!r} and action {actions[a]!r}",
     )  # fmt: skip
 
 
-def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> Rows:
+def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> TableRows:
     """The wanted columns of a file or a frame, and those that may be there."""
     source = source.to_pydict() if hasattr(source, "to_pydict") else source  # a table of pyarrow
     if isinstance(source, (str, os.PathLike)):
@@ -102,7 +102,7 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
         raise InputError(f"{name} has no rows")
     if len({len(values) for values in columns.values()}) > 1:
         raise InputError(f"{name} has columns of different lengths")
-    return Rows(columns, where, name)
+    return TableRows(columns, where, name)
 
 
 def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]:
@@ -125,14 +125,14 @@ def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]
     return columns, lambda i: lines.where(lines[i + 1][0]), lines.path.name
 
 
-def numeric(rows: Rows, i: int, value: Any, what: str) -> float:
+def row_number(rows: TableRows, i: int, value: Any, what: str) -> float:
     try:
         return validation.number(value, what)
     except InputError as error:
         raise InputError(f"{rows.where(i)}: {error}") from None
 
 
-def numbered(rows: Rows, *names: str) -> tuple[list[Any], list[int]]:
+def number_labels(rows: TableRows, *names: str) -> tuple[list[Any], list[int]]:
     """The distinct labels of columns as they come, or whole numbers in their order, and the number of each label."""
     plain: list[Any] = []
     for name in names:
@@ -160,7 +160,7 @@ def _whole(label: Any) -> Any:
     return None if isinstance(label, bool) else int(label)
 
 
-def start(initial: Any, states: list[Any], name: str) -> Any:
+def start_of(initial: Any, states: list[Any], name: str) -> Any:
     """nu_0 from a label, or from labels with their probabilities."""
     if initial is None:
         return 0

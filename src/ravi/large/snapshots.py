@@ -21,7 +21,7 @@ from ravi.runtime.world import taken_up
 def large(world: World | MDP | str) -> World:
     """A large world: itself, that of an MDP, or that of an id, `large/grid,1000` or `riverswim/6`."""
     made = ids.world(world) if isinstance(world, str) else world
-    return made if isinstance(made, World) else of_mdp(an_mdp(made, "world"))
+    return made if isinstance(made, World) else of_mdp(an_mdp(made))
 
 
 def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool = False) -> Snapshot:

@@ -16,6 +16,7 @@ class Known(NamedTuple):
 BOTH = ("discounted", "average")
 ALL = ("discounted", "average", "episodic")
 EPISODES = ("episodic",)
+WITH_EPISODES = ("discounted", "episodic")
 
 
 def _here(home: str, summary: str, oracle: bool = False, criteria: tuple[str, ...] = ("discounted",)) -> Known:
@@ -129,6 +130,11 @@ LEARNERS = {
         "plans by backward induction with Hoeffding or Bernstein bonuses, in episodes",
         criteria=EPISODES,
     ),
+    "optimistic-q": _here(
+        "episodic.optimistic_q",
+        "runs Q-learning with an upper confidence bonus and no model, in episodes",
+        criteria=EPISODES,
+    ),
     "psrl": _here(
         "posterior.psrl",
         "plays the optimal policy of a posterior sample; good when the successors are unknown",
@@ -144,6 +150,11 @@ LEARNERS = {
     "delayed-q": _here("q.delayed_q", "updates Q only after m plays of a pair; a PAC method that keeps no model"),
     "ucb-q": _here(
         "q.ucb_q", "runs Q-learning with a UCB bonus; a PAC method without a model (Dong, Wang, Chen, Wang)"
+    ),
+    "optimistic-q/average": _here(
+        "q.optimistic_q",
+        "runs Q-learning with a UCB bonus at a discount set by T, for the average reward without a model (Wei et al.)",
+        criteria=BOTH,
     ),
     "liu-su": _here(
         "contrib.liu_su", "runs double Q-learning with a UCB bonus, without a model (Liu and Su; a reconstruction)"
@@ -179,14 +190,19 @@ LEARNERS = {
         "gives pairs that the data do not determine the value H, for mixtures of known simulators",
     ),
     "ucrl-vtr": _here(
-        "mixture.ucrl_vtr", "plans by optimistic backward induction, for linear mixtures with a finite horizon"
+        "mixture.ucrl_vtr",
+        "plans by optimistic backward induction, for linear mixtures with a finite horizon",
+        criteria=WITH_EPISODES,
     ),
     "oppo": _here(
         "regularised.oppo",
         "takes mirror steps by stage on optimistic values, for linear mixtures with a finite horizon",
+        criteria=WITH_EPISODES,
     ),
     "lsvi-ucb": _here(
-        "linear.lsvi:lsvi_ucb", "plans by least-squares value iteration with an elliptical bonus, for linear MDPs"
+        "linear.lsvi:lsvi_ucb",
+        "plans by least-squares value iteration with an elliptical bonus, for linear MDPs",
+        criteria=WITH_EPISODES,
     ),
     "olsvi-fh": _here(
         "linear.lsvi:olsvi_fh",
@@ -197,7 +213,9 @@ LEARNERS = {
         "clips least-squares values to a span, for linear MDPs with a known bound on the span",
     ),
     "rlsvi": _here(
-        "linear.lsvi:rlsvi", "adds noise to least-squares weights in place of a bonus, for values linear in features"
+        "linear.lsvi:rlsvi",
+        "adds noise to least-squares weights in place of a bonus, for values linear in features",
+        criteria=WITH_EPISODES,
     ),
     "fixed-point-lsvi": _here(
         "linear.fixed_point_lsvi", "iterates optimistic least squares to a fixed point, for linear MDPs (Vial et al.)"

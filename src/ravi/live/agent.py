@@ -36,10 +36,10 @@ from ravi._jit.functions import compiled
 from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import agent_file
 from ravi.live.agent_file import BUFFER, Pending
-from ravi.live.estimates import Estimate, of_cycles, optimistic_value, seen
+from ravi.live.estimates import Estimate, empirical_mdp, of_cycles, optimistic_value
 from ravi.live.local_linear import LocalLinear
-from ravi.live.rewards import MODES, Outside, Range, Rewards
-from ravi.live.table import Table, Widened, blank, grown, laid
+from ravi.live.rewards import MODES, Outside, RewardRange, Rewards
+from ravi.live.table import StreamTable, Widening, enlarge_state, lay_out_state, unknown_problem
 from ravi.random import ACTION, OUTPUT, RESET, block, uniform
 from ravi.runtime.ranges import PLAYABLE
 from ravi.runtime.walk import TYPES, Walking, check_policies, empty_path, keep
@@ -122,9 +122,9 @@ def agent(
     given = [key for key, value in sizes.items() if value is not None]
     if problem is None:
         if missing := [key for key in sizes if key not in given]:
-            raise InputError(f"{' and '.join(missing)} missing: without a problem, its size must be said")
+            raise InputError(f"{', '.join(missing)} missing: without a problem, give states, actions and discount")
         units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
-        told = blank(sizes["states"], sizes["actions"], sizes["discount"], units, name)
+        told = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
         a_problem(problem)
         if given:
@@ -185,7 +185,7 @@ class Agent:
         start_known: bool,
     ) -> None:
         self.given, self.steps, self.seed, self.start_known = learner, steps, seed, start_known
-        self.table = Table(
+        self.table = StreamTable(
             problem, closed=problem.features is not None or isinstance(problem, MDP) or isinstance(learner, Learner)
         )
         self.rewards = Rewards(rewards, reward_scale, memory, steps)
@@ -193,7 +193,7 @@ class Agent:
             raise InputError(
                 f"{learner.name} is built already: where rewards are {rewards}, give its id or its builder"
             )
-        self.range = Range(*problem.units)
+        self.range = RewardRange(*problem.units)
         self.follows = False  # whether the range grows to hold what is earned, for a learner that can be rescaled
         self.time = 0  # steps taken in
         self._pending: Pending | None = None
@@ -454,7 +454,7 @@ class Agent:
         mean = rewards.mean()
         if hasattr(self.state, "expected"):
             table.moves, mean = self.state.expected(table.moves, mean)
-        return seen(table, mean, self.table.initial)
+        return empirical_mdp(table, mean, self.table.initial)
 
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
@@ -554,7 +554,7 @@ class Agent:
         self.rewards.open(self.table.rewards, self.time)
         self.starts = np.concatenate([self.starts, np.zeros(states - X, np.int64)])
         self._build()
-        self.state = grown(self.state, self.learner.init(self._walkers.key))
+        self.state = enlarge_state(self.state, self.learner.init(self._walkers.key))
         self._check_sizes()
         if self._until.visits is not None:
             more = np.ones((1, states, actions), self._until.visits.dtype)
@@ -570,9 +570,9 @@ class Agent:
         was, now = self.range, self.range.wider(reward)
         scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
         table, rewards = self.table, self.rewards
-        seen = table.moves > 0
+        met = table.moves > 0
         for parts, counts in (
-            (table.earned, table.moves), (table.least, seen), (table.most, seen), (rewards.total, rewards.weight)
+            (table.earned, table.moves), (table.least, met), (table.most, met), (rewards.total, rewards.weight)
         ):  # fmt: skip
             parts[:] = np.minimum(parts * scale + shift * counts, counts)
         self.cycle = self.cycle * scale + shift * self.length
@@ -657,12 +657,12 @@ class Agent:
         path.length[0], path.time[0], path.after[0] = n, self.time - n + 1, self._after
         return path
 
-    def _count(self, path: Path, table: Table, rewards: Rewards) -> None:
+    def _count(self, path: Path, table: StreamTable, rewards: Rewards) -> None:
         table.count(path, self._parts)
         if self._walk is None:  # else they were observed step by step
             rewards.observe(path, self._parts, int(path.time[0]))
 
-    def _counted(self) -> tuple[Table, Rewards]:
+    def _counted(self) -> tuple[StreamTable, Rewards]:
         """Copies of the table and the rewards with the steps that wait, so that a look at an agent changes nothing.
 
         A learner may read rewards when it adds: when that is must not depend on who looked.
@@ -680,9 +680,9 @@ class Agent:
         sizes = self.table.sizes
         layout = self.table.meet(x, a, y)
         if layout is not None and sizes[2] < sizes[0]:
-            self.state = laid(self.state, layout, sizes)
+            self.state = lay_out_state(self.state, layout, sizes)
         self._stale |= not self.learner.side_information.reads_anew
-        if self._walk is not None or isinstance(layout, Widened):
+        if self._walk is not None or isinstance(layout, Widening):
             self._build()
 
     def _end_cycle(self, cut: bool) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ravi.live.agent import Agent, Builder
 
 BUFFER = 1024  # plays that wait to be added, at most
-EARNED = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names
+REWARD_ARRAYS = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names
 OPTIONAL = ("rewards.", "visits", "output", "buffer")  # arrays that are in a file only if they hold something
 Pending = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
 NUMBERS: dict[str, Any] = {  # of the file's header: attributes of the agent that go on, `_` before them or not
@@ -38,7 +38,7 @@ HEADER: dict[str, Any] = {
 } | {name.strip("_"): kind for name, kind in NUMBERS.items()}  # fmt: skip
 
 
-class Earned(NamedTuple):
+class RewardArrays(NamedTuple):
     """What is known of rewards (`ravi.live.rewards`); empty where they are known."""
 
     weight: Positive  # (X, A)
@@ -46,12 +46,12 @@ class Earned(NamedTuple):
     last: Past  # (X, A)
 
 
-class Carried(NamedTuple):
+class AgentState(NamedTuple):
     """All that an agent carries from one play to the next, but for single numbers. What is not there is empty."""
 
     state: Any
     walkers: Walkers
-    rewards: Earned
+    rewards: RewardArrays
     moves: Count  # how often each successor was met    (X, A, B)
     earned: Positive  # what was earned then, in [0, 1]  (X, A, B)
     least: Probability  # and the least of it            (X, A, B)
@@ -68,13 +68,13 @@ class Carried(NamedTuple):
     buffer_rewards: Probability  # and what they earned, in [0, 1]   (m,)
 
 
-def carried(agent: Agent) -> Carried:
+def agent_state(agent: Agent) -> AgentState:
     (X, A, _), until, waiting = agent.table.sizes, agent._until, agent._waiting
     kept = agent.rewards.arrays()
-    return Carried(
+    return AgentState(
         state=agent.state,
         walkers=agent._walkers,
-        rewards=Earned(*(kept.get(name, np.zeros((0, 0), kind)) for name, kind in EARNED.items())),
+        rewards=RewardArrays(*(kept.get(name, np.zeros((0, 0), kind)) for name, kind in REWARD_ARRAYS.items())),
         **{name: getattr(agent.table, name) for name in COUNTED},
         late=agent.table.late,
         starts=agent.starts,
@@ -97,7 +97,9 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
     if "support" in facts:
         facts["support"] = agent.table.support if agent.table.exact else None
     arrays = {f"problem.{name}": value for name, value in facts.items() if isinstance(value, np.ndarray)}
-    arrays |= {name: leaf for name, leaf in tree.leaves(carried(agent)) if leaf.size or not name.startswith(OPTIONAL)}
+    arrays |= {
+        name: leaf for name, leaf in tree.leaves(agent_state(agent)) if leaf.size or not name.startswith(OPTIONAL)
+    }
     header = {
         "learner": agent.given if isinstance(agent.given, str) else None,
         "learner_name": agent.learner.name,
@@ -120,17 +122,19 @@ def load(
     header, arrays = archive.read(path, "agent")
     try:
         archive.typed(header, HEADER)
-        agent = _begun(kind, header, arrays, learner, allow_code)
-        held = _taken_up(agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")})
+        agent = _agent_at_start(kind, header, arrays, learner, allow_code)
+        held = _checked_arrays(
+            agent, {name: array for name, array in arrays.items() if not name.startswith("problem.")}
+        )
         _check_numbers(header, agent, held)
-        _go_on(agent, header, held)
+        _restore(agent, header, held)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
         why = f"it has no {error}" if isinstance(error, KeyError) else error
         raise InputError(f"cannot go on from {path}: {why}") from None
     return agent
 
 
-def _begun(
+def _agent_at_start(
     kind: type[Agent],
     header: dict[str, Any],
     arrays: dict[str, Array],
@@ -159,9 +163,9 @@ def _begun(
     return agent
 
 
-def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
+def _checked_arrays(agent: Agent, arrays: dict[str, Array]) -> AgentState:
     """The arrays of a file in their places, held against what is declared of them."""
-    begun, (X, A, _) = carried(agent), agent.table.sizes
+    begun, (X, A, _) = agent_state(agent), agent.table.sizes
     waiting = len(arrays.get("buffer", ()))
     if waiting >= (1 if agent.learner.walk is not None else BUFFER):
         raise InputError(f"buffer has {waiting} steps, more than can wait")
@@ -176,13 +180,13 @@ def _taken_up(agent: Agent, arrays: dict[str, Array]) -> Carried:
     if "visits" in arrays and arrays["visits"].dtype == np.int64:
         there["visits"] = there["visits"].astype(np.int64)
     like = begun._replace(**there)
-    held: Carried = tree.fill(like, {name: leaf for name, leaf in tree.leaves(begun) if not leaf.size} | arrays)
+    held: AgentState = tree.fill(like, {name: leaf for name, leaf in tree.leaves(begun) if not leaf.size} | arrays)
     time = held.walkers.time
     check(held, like, Facts(X, A, agent.table.told.horizon, agent.steps, time, time, agent.steps))
     return held
 
 
-def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
+def _check_numbers(header: dict[str, Any], agent: Agent, held: AgentState) -> None:
     """Check the numbers of the header and of plays that wait: they are of plays, states and actions that exist."""
     X, A, _ = agent.table.sizes
     ranges = {"time": (header["time"], agent.steps), "after": (header["after"], X - 1)}
@@ -210,7 +214,7 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: Carried) -> None:
         )
 
 
-def _go_on(agent: Agent, header: dict[str, Any], held: Carried) -> None:
+def _restore(agent: Agent, header: dict[str, Any], held: AgentState) -> None:
     """Put a new agent into the state that a file holds."""
     for name in NUMBERS:
         setattr(agent, name, header[name.strip("_")])

@@ -16,20 +16,23 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ravi import ids, validation
 from ravi.core import MDP, Problem, a_problem
+from ravi.gymnasium import changed_by
 from ravi.live.discovery import FIRST
 from ravi.live.encoders import Encoder, count_of, encoder_from, kind_of
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import FoundGrid, choose_grid, one_cell
 from ravi.live.local_linear import LocalLinear
-from ravi.live.rewards import MODES, UNSEEN, Range
+from ravi.live.rewards import MODES, UNSEEN, RewardRange
 from ravi.live.table import FEW
-from ravi.mdps.from_gymnasium import changed_by
 from ravi.validation import InputError, require_table
+
+if TYPE_CHECKING:
+    from ravi.live.agent import Agent
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
@@ -44,6 +47,8 @@ BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "Acrobot": {"low": [-pi, -pi, -6.0, -10.0], "high": [pi, pi, 6.0, 10.0], "bins": [15, 15, 11, 13], "angles": 2},
 }
 OBSERVED = "those observed, and 0"
+NO_GAP = "until_gap asks for an interval, but "
+NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +99,7 @@ class Choices:
     grid: FoundGrid | None
     given: tuple[str, ...]
 
-    def words(self, environment: Mapping[str, Any], name: str, rewards: Range) -> list[tuple[str, str]]:
+    def words(self, environment: Mapping[str, Any], name: str, rewards: RewardRange) -> list[tuple[str, str]]:
         """The choices by name, as text: of this stream, learner, and range of rewards as it is now."""
         observations = environment["observations"]
         grid = grid_words(observations) if "looked" in environment else None
@@ -123,10 +128,10 @@ def choose(
     memory: float | None,
     seed: int,
     checkpoint: str | os.PathLike[str] | None,
-    bounded: Callable[[bool, bool], None],
+    bounded: bool,
 ) -> tuple[Environment, Choices]:
-    """The stream of an environment, and what is learned with in it. bounded: called with whether states are discovered
-    and whether they are cells of a Box, before the first step is made."""
+    """The stream of an environment, and what is learned with in it. bounded: whether the policy is to have an interval;
+    an error, before the first step is made, where it cannot."""
     if isinstance(learner, str):
         ids.given_options(learner)
     values = {"learner": learner, "discount": discount, "grid": grid, "reward_range": reward_range}
@@ -134,7 +139,7 @@ def choose(
     if usual and grid is None and not discover:
         grid = known_grid(world)
     if discover is None:
-        discover = usual and grid is None and discovers(world.observation_space)
+        discover = usual and grid is None and needs_discovery(world.observation_space)
     warms_up = usual and grid is None and not discover and kind_of(world.observation_space) == "Box"
     stream = Environment(
         world, termination=termination, grid=one_cell(world.observation_space) if warms_up else grid, seed=seed,
@@ -150,7 +155,9 @@ def choose(
     follows = usual and reward_range is None and problem is None and rewards != "known"
     if learner is None and not warms_up:
         learner = default_learner(stream.observation_space, stream.terminal, bounded=not follows)
-    bounded(bool(discover), warms_up or isinstance(learner, LocalLinear))
+    cells = warms_up or isinstance(learner, LocalLinear)
+    if bounded and (why := no_interval(None, discovered=bool(discover), cells=cells)):
+        raise InputError(f"{NO_GAP}{why}")
     if warms_up:
         found = choose_grid(stream, validation.steps(steps), checkpoint)
         learner, steps = LocalLinear(found.grid, found.bounds), validation.steps(steps) - stream.looked
@@ -193,7 +200,7 @@ def default_learner(encoder: Encoder, end: int | None, *, bounded: bool) -> str 
     return "psrl/pooled" + ("" if end is None else f",end={end}") + ("" if bounded else f",largest={LARGEST:g}")
 
 
-def discovers(space: Any) -> bool:
+def needs_discovery(space: Any) -> bool:
     """Whether observations get numbers as they are met: where they cannot be listed (texts, arrays of whole numbers),
     or are more than MANY combinations, of which most may be impossible."""
     return kind_of(space) != "Discrete" and count_of(space) > MANY
@@ -265,11 +272,26 @@ def _range_of_table(stream: Environment) -> tuple[float, float] | None:
 
 def _table_of(stream: Environment, discount: float) -> MDP:
     """The environment's own table. Its time limit, if it has one, cuts the stream, and is no part of the problem."""
-    from ravi.mdps.from_gymnasium import TimeLimitDropped, mdp
+    from ravi.gymnasium import TimeLimitDropped, mdp
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TimeLimitDropped)
         return mdp(stream.env, discount, termination=stream.termination)
+
+
+def no_interval(agent: Agent | None, *, discovered: bool, cells: bool) -> str:
+    """Why no interval is given for a policy; nothing where one is. agent: None before there is one."""
+    if discovered:
+        return "states are discovered, and how many there are is not known"
+    if cells:
+        return "states are cells of a Box, and where one leads depends on the place in it"
+    if agent is not None and agent.follows:
+        return NO_RANGE
+    if agent is not None and agent.rewards.mode == "changing":
+        return "rewards change"
+    if agent is not None and agent.learner.stages:
+        return "the policy depends on the steps since a reset"
+    return ""
 
 
 # The choices in words.
@@ -293,6 +315,6 @@ def level_words(actions: Mapping[str, Any]) -> str | None:
     return f"{' x '.join(map(str, actions['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper can set others"
 
 
-def range_words(rewards: Range, source: str) -> str:
+def range_words(rewards: RewardRange, source: str) -> str:
     """The range of rewards, with how it is known."""
     return "none but 0 was observed" if rewards.unseen else f"from {rewards.low:.6g} to {rewards.high:.6g} ({source})"

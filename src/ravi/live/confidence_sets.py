@@ -23,7 +23,7 @@ earns that. A triple whose rewards differed may earn anything in the range. That
 played before, of which three of a pair count: if one in seven shows something new, they hide it with probability 0.05.
 With less, a pair must be played more than 20 / R times, where R pairs were played again. Then w' = w, Q has no 2 K ln 2
 - ln K!, and q no mass for the rest; likewise where resets lead, after three of them. All others are as above. Rare
-events break this assumption, so it is never made unless it is asked for, and `Plausible.assumes` states it whole.
+events break this assumption, so it is never made unless it is asked for, and `ConfidenceSets.assumes` states it whole.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Outcomes(NamedTuple):
     closed: Array  # whether none of those is plausible                 (rows,)
 
 
-class Plausible(NamedTuple):
+class ConfidenceSets(NamedTuple):
     """Sets of outcomes of pairs, and of the start; see above."""
 
     best: tuple[Outcomes, Outcomes]
@@ -73,9 +73,9 @@ class Plausible(NamedTuple):
     assumes: str  # all that the sets rest on, as a clause
 
 
-def plausible(
+def confidence_sets(
     agent: Agent, delta: float, assume: str = "nothing", end: int | None = None, scale: float = 1.0
-) -> Plausible:
+) -> ConfidenceSets:
     """What is plausible for an agent, with probability 1 - delta; `scale` multiplies every radius."""
     assumed = validation.one_of(assume, ASSUMED, "assume") == "seen"
     if agent.rewards.mode == "changing":
@@ -84,7 +84,7 @@ def plausible(
     (X, A, B), known = table.sizes, agent.rewards.mode == "known"
     least, most = (np.where(known, table.rewards[..., None], ends) for ends in (table.least, table.most))
     varied, plays = least < most, table.moves.sum(-1).ravel()
-    enough = max(TWICE * int(table.late.max()), _enough(plays))
+    enough = max(TWICE * int(table.late.max()), _plays_enough(plays))
     closed = assumed & (plays > enough)
     closed_start = assumed & (agent.starts.sum(keepdims=True) > TWICE * np.maximum(agent.late_start, 1))
 
@@ -119,10 +119,10 @@ def plausible(
     if closed_start.any() and not agent.start_known:
         assumes.append("resets lead only where they led")
     ended = float(np.clip(-bottom / (top - bottom), 0, 1))
-    return Plausible(best, low, high, (X, A), gamma, end, ended, f"{', '.join(assumes[:-1])} and {assumes[-1]}")
+    return ConfidenceSets(best, low, high, (X, A), gamma, end, ended, f"{', '.join(assumes[:-1])} and {assumes[-1]}")
 
 
-def _enough(plays: Array) -> float:
+def _plays_enough(plays: Array) -> float:
     """After more plays than this, as far as plays (pairs,) that came again tell, a pair has shown all (`seen`)."""
     again = np.clip(plays - 1, 0, OF_A_PAIR)
     return 0.0 if again.sum() >= AGAIN else AGAIN / max(int((again > 0).sum()), 1)
@@ -156,7 +156,7 @@ def _set(
     return Outcomes(*outcomes, scale * np.maximum(radius, 0), other, closed)
 
 
-def fixed_points(of: Plausible, which: Outcomes, policy: Array | None, sign: float) -> tuple[Array, Array]:
+def fixed_points(of: ConfidenceSets, which: Outcomes, policy: Array | None, sign: float) -> tuple[Array, Array]:
     """V and Q that are at least (sign is 1) or at most (-1) those of any law of a set, for a policy, or for the best.
 
     They are fixed points of monotone maps T: where T V >= V - e at every state, V - e H is below that of the minimum,

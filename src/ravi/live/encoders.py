@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ravi import validation
-from ravi.live.grid import Grid, alien, array_of, digits_of, short
+from ravi.live.grid import Grid, array_of, digits_of, not_of_space, short_list
 from ravi.runtime import archive
 from ravi.validation import InputError, StreamError, require_memory
 
@@ -53,9 +53,9 @@ class Discrete:
         try:
             number = index(observation) - self.start
         except TypeError:
-            raise alien(observation, self) from None
+            raise not_of_space(observation, self) from None
         if not 0 <= number < self.size:
-            raise alien(observation, self)
+            raise not_of_space(observation, self)
         return number
 
     def observation(self, number: int) -> int:
@@ -82,11 +82,11 @@ class Digits:
     def number(self, observation: Any) -> int:
         array = array_of(observation)
         if array is None or array.shape != self.shape or array.dtype.kind not in "iub":
-            raise alien(observation, self)
+            raise not_of_space(observation, self)
         number = 0
         for entry, start, size in zip(array.ravel().tolist(), self.starts, self.sizes, strict=True):
             if not start <= entry < start + size:
-                raise alien(observation, self)
+                raise not_of_space(observation, self)
             number = number * size + entry - start
         return number
 
@@ -100,10 +100,10 @@ class Digits:
 
     def __repr__(self) -> str:
         ends = [start + size - 1 for start, size in zip(self.starts, self.sizes, strict=True)]
-        return f"arrays of shape {self.shape} of whole numbers from {short(self.starts)} to {short(ends)}"
+        return f"arrays of shape {self.shape} of whole numbers from {short_list(self.starts)} to {short_list(ends)}"
 
 
-class Parts:
+class Composite:
     """Several encoders at once: by key (a Dict), or in order (a Tuple, keys None)."""
 
     def __init__(self, spaces: Iterable[Encoder], keys: Iterable[str] | None = None) -> None:
@@ -123,10 +123,10 @@ class Parts:
         """The parts of an observation, in order; an error if it has others."""
         if self.keys is None:
             if not isinstance(observation, (tuple, list)) or len(observation) != len(self.spaces):
-                raise alien(observation, self)
+                raise not_of_space(observation, self)
             return observation
         if not isinstance(observation, Mapping) or set(observation) != set(self.keys):
-            raise alien(observation, self)
+            raise not_of_space(observation, self)
         return [observation[key] for key in self.keys]
 
     def observation(self, number: int) -> Any:
@@ -264,16 +264,22 @@ def _parts_of(space: Any, kind: str, grid: Any) -> Encoder:
     if kind == "Dict" and not all(isinstance(key, str) for key in parts):
         raise InputError(f"{space} has keys that are not texts")
     encoders = [encoder_of(part, grids.get(key)) for key, part in parts.items()]
-    return Parts(encoders, list(parts) if kind == "Dict" else None)
+    return Composite(encoders, list(parts) if kind == "Dict" else None)
 
 
 def encoder_from(plain: Mapping[str, Any]) -> Encoder:
     """The encoder that `plain` describes."""
-    makers: dict[str, Any] = {"discrete": Discrete, "digits": Digits, "parts": Parts, "grid": Grid, "labels": Labels}
+    makers: dict[str, Any] = {
+        "discrete": Discrete,
+        "digits": Digits,
+        "parts": Composite,
+        "grid": Grid,
+        "labels": Labels,
+    }
     try:
         given = dict(plain)
         make = makers[given.pop("kind")]
-        if make is Parts:
+        if make is Composite:
             given["spaces"] = [encoder_from(part) for part in given["spaces"]]
         elif make is Labels:
             return Labels.of(given)

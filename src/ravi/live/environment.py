@@ -20,12 +20,12 @@ from typing import Any
 
 from ravi import ids, validation
 from ravi.core import MDP
+from ravi.gymnasium import TERMINATIONS
 from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, kind_of, levels_of
 from ravi.live.grid import Grid
 from ravi.live.rewards import real_number
 from ravi.mdps import MDPS
 from ravi.mdps.environments import IDS, id_of, imported, make, name_of, opened
-from ravi.mdps.from_gymnasium import TERMINATIONS
 from ravi.validation import InputError, StreamError
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered

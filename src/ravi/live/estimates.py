@@ -25,7 +25,7 @@ from ravi import validation
 from ravi._jit.functions import sparing
 from ravi.core import MDP, Array
 from ravi.display.printable import counted
-from ravi.live.table import Table
+from ravi.live.table import StreamTable
 from ravi.runtime import archive
 
 CONFIDENCE = 0.95  # of intervals
@@ -148,7 +148,7 @@ def optimistic_value(state: Any, initial: Array, discount: float) -> float | Non
     return None
 
 
-def seen(table: Table, rewards: Array, initial: Array) -> MDP:
+def empirical_mdp(table: StreamTable, rewards: Array, initial: Array) -> MDP:
     """The MDP of the frequencies in a table. A pair that was never played stays where it is, and earns the least."""
     X, _, B = table.sizes
     plays = table.moves.sum(-1)[..., None]

@@ -124,7 +124,7 @@ class Grid:
         """
         array = array_of(observation)
         if array is None or array.shape != self.shape or array.dtype.kind not in "iubf":
-            raise alien(observation, self)
+            raise not_of_space(observation, self)
         entries = array.ravel().tolist()
         turns = range(0, 2 * self.angles, 2)
         return [math.atan2(entries[i + 1], entries[i]) for i in turns] + entries[2 * self.angles :]
@@ -141,7 +141,7 @@ class Grid:
         for x, low, high, n in zip(self.coordinates(observation), self.low, self.high, self.bins, strict=True):
             if not low <= x <= high:
                 if x != x or self.outside == "error":
-                    raise alien(observation, self)
+                    raise not_of_space(observation, self)
                 x = min(max(x, low), high)
             number = number * n + _cell(x, low, high, n)
         return number
@@ -170,7 +170,7 @@ class Grid:
                 "shape": list(self.shape), "dtype": self.dtype.name, **turns}  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"arrays of shape {self.shape} of numbers from {short(self.low)} to {short(self.high)}"
+        return f"arrays of shape {self.shape} of numbers from {short_list(self.low)} to {short_list(self.high)}"
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -232,12 +232,12 @@ def array_of(observation: Any) -> np.ndarray | None:
         return None
 
 
-def alien(observation: Any, space: Any) -> InputError:
+def not_of_space(observation: Any, space: Any) -> InputError:
     """The error where an observation is none of a space."""
     return InputError(f"{observation!r} is not among {space!r}")
 
 
-def short(values: list[Any]) -> str:
+def short_list(values: list[Any]) -> str:
     """Numbers as a text: one if they are the same, else the first six."""
     same = len(set(values)) == 1
     shown = [f"{value:g}" if isinstance(value, float) else str(value) for value in values[: 1 if same else 6]]

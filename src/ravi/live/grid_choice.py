@@ -31,8 +31,8 @@ from ravi.core import Array, Floats, Ints, Problem
 from ravi.live.encoders import encoder_from
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
-from ravi.live.local_linear import EDGE, TOL, WARM_UP, LocalLinear, State, around, middle, observed_steps
-from ravi.live.rewards import Range
+from ravi.live.local_linear import EDGE, TOL, WARM_UP, LocalLinear, StepMemory, around, middle, observed_steps
+from ravi.live.rewards import RewardRange
 from ravi.planning.solver import solve
 from ravi.runtime import archive
 from ravi.validation import InputError, StreamError
@@ -205,7 +205,7 @@ def focus(smooth: LocalLinear, live: Agent, lay: Callable[[Box], None]) -> None:
     lay(best)
 
 
-def _narrow(smooth: LocalLinear, s: State, first: Floats, last: Floats) -> Box:
+def _narrow(smooth: LocalLinear, s: StepMemory, first: Floats, last: Floats) -> Box:
     """A box about these ends, in widths, with cells that are not too small, within the bounds of the space."""
     assert smooth.bounds is not None
     centre, half = (first + last) / 2, (last - first) / 2
@@ -214,14 +214,14 @@ def _narrow(smooth: LocalLinear, s: State, first: Floats, last: Floats) -> Box:
     return around(low, high, *smooth.bounds)
 
 
-def _planned(smooth: LocalLinear, s: State, problem: Problem) -> tuple[float, Box]:
+def _planned(smooth: LocalLinear, s: StepMemory, problem: Problem) -> tuple[float, Box]:
     """The simulated value of the best policy of the model over cells, and where it goes, in widths of a cell."""
     policy = solve(smooth.model(s, problem), tol=TOL * problem.horizon).policy
     value, places = _simulated(smooth, s, problem, policy.argmax(-1))
     return value, middle(places)
 
 
-def _simulated(smooth: LocalLinear, s: State, problem: Problem, policy: Ints) -> tuple[float, Floats]:
+def _simulated(smooth: LocalLinear, s: StepMemory, problem: Problem, policy: Ints) -> tuple[float, Floats]:
     """The discounted rewards of a policy (X,), in parts of [0, 1], by the regression of moves, and where it goes."""
     before, move, earned, ended, action = observed_steps(s)
     arrived, last = before + move, ended > 0
@@ -232,7 +232,7 @@ def _simulated(smooth: LocalLinear, s: State, problem: Problem, policy: Ints) ->
     )
     least, most = (np.where(smooth.turns, sign * np.inf, end) for sign, end in
                    ((-1, arrived.min(0)), (1, arrived.max(0))))  # fmt: skip
-    after = Range(*problem.units).part(0.0) * problem.horizon  # an end
+    after = RewardRange(*problem.units).part(0.0) * problem.horizon  # an end
     jumps = np.abs(smooth.wrapped(before[1:] - arrived[:-1])).max(-1) > 1e-6
     at = (before[1:][jumps] if jumps.any() else before[:1])[-STARTS:]
     many, total, weight, places = len(at), 0.0, 1.0, list[Floats]()

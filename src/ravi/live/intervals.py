@@ -20,8 +20,8 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array
-from ravi.live.confidence_sets import Outcomes, Plausible, fixed_points, largest, plausible
-from ravi.live.suboptimality import Gap, exploring, gap
+from ravi.live.confidence_sets import ConfidenceSets, Outcomes, confidence_sets, fixed_points, largest
+from ravi.live.suboptimality import Gap, exploring_actions, gap
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class Interval(NamedTuple):
         The probability with which all bounds hold, at all times together.
     assumes
         What they rest on, as a clause.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> known = ravi.learn("riverswim/3", steps=500).interval()
+    >>> known.low <= known.best, known.assumes
+    (True, 'the environment is Markov in its states and rewards lie between 0 and 1')
     """
 
     low: float
@@ -99,14 +106,14 @@ def look(agent: Agent, policy: Array, assume: str, end: int | None) -> tuple[Int
     of, found, known = _known(agent, policy, CONFIDENCE, assume, end)
     actions = [found.optimistic]
     if found.by.by is not None:
-        actions.append(exploring(of, policy, found.by, agent.visits))
+        actions.append(exploring_actions(of, policy, found.by, agent.visits))
     return known, actions
 
 
 def _known(
     agent: Agent, policy: Array, confidence: float, assume: str, end: int | None
-) -> tuple[Plausible, Bounds, Interval]:
-    of = plausible(agent, 1 - validation.probability(confidence, "confidence"), assume, end)
+) -> tuple[ConfidenceSets, Bounds, Interval]:
+    of = confidence_sets(agent, 1 - validation.probability(confidence, "confidence"), assume, end)
     if policy.ndim != 2:
         raise InputError("intervals are for policies that do not depend on age")
     told, H, found = agent.table.told, agent.table.told.horizon, bounds(of, policy)
@@ -115,7 +122,7 @@ def _known(
     return of, found, Interval(low, best, width * found.gap, least, confidence, of.assumes)
 
 
-def bounds(of: Plausible, policy: Array) -> Bounds:
+def bounds(of: ConfidenceSets, policy: Array) -> Bounds:
     def from_start(which: tuple[Outcomes, Outcomes], V: Array, sign: float) -> float:
         value = sign * largest(*which[1], 1.0, sign, V, np.full(1, np.nan))[0]
         return float(np.clip((1 - of.discount) * value, 0, 1))

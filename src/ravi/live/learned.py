@@ -11,7 +11,7 @@ from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
 from ravi.display.printable import counted, with_rows
 from ravi.live.agent import Agent
-from ravi.live.choices import Choices
+from ravi.live.choices import Choices, no_interval
 from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
 from ravi.live.local_linear import LocalLinear
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ravi.live.policies import Policy
 
 POLICIES = ("last", "output", "planned")
-NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 CUT = "not estimated: {:,} times the environment cut a stretch short"
 LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
 PLAY_MORE = "; evaluate=STEPS with more steps narrows it"
@@ -250,21 +249,6 @@ class Learned:
 
     def __repr__(self) -> str:
         return f"<Learned {self.title}>"
-
-
-def no_interval(agent: Agent | None, *, discovered: bool, cells: bool) -> str:
-    """Why no interval is given for a policy; nothing where one is. agent: None before there is one."""
-    if discovered:
-        return "states are discovered, and how many there are is not known"
-    if cells:
-        return "states are cells of a Box, and where one leads depends on the place in it"
-    if agent is not None and agent.follows:
-        return NO_RANGE
-    if agent is not None and agent.rewards.mode == "changing":
-        return "rewards change"
-    if agent is not None and agent.learner.stages:
-        return "the policy depends on the steps since a reset"
-    return ""
 
 
 def end_of(agent: Agent, stream: Mapping[str, Any]) -> int | None:

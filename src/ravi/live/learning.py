@@ -31,13 +31,13 @@ from ravi._jit.functions import effort
 from ravi.core import Ints, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent, agent
-from ravi.live.choices import Choices, choose
+from ravi.live.choices import NO_GAP, Choices, choose, no_interval
 from ravi.live.discovery import FIRST
 from ravi.live.environment import Environment, is_an_mdp, world_of
 from ravi.live.estimates import Estimate
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import focus
-from ravi.live.learned import Learned, no_interval
+from ravi.live.learned import Learned
 from ravi.live.local_linear import LocalLinear
 from ravi.live.stopping_rule import StoppingRule
 from ravi.runtime import archive
@@ -157,12 +157,8 @@ def learn(
     validation.function(callback, "callback")
     if isinstance(learner, int):
         raise InputError(f"learner is {learner!r}, not the id of one; a number of steps is given as steps={learner!r}")
-
-    def check_bounded(live: Agent | None, discovered: bool, cells: bool) -> None:
-        if until_gap is not None and (why := no_interval(live, discovered=discovered, cells=cells)):
-            raise InputError(f"until_gap asks for an interval, but {why}")
-        if evaluate is not None:
-            validation.whole(evaluate, "evaluate", 0)
+    if evaluate is not None:
+        validation.whole(evaluate, "evaluate", 0)
 
     mdp = is_an_mdp(env)
     world = world_of(env, discount=discount if mdp else None)
@@ -172,10 +168,11 @@ def learn(
         stream, choices = choose(
             world, learner, steps, discount=discount, problem=problem, termination=termination, grid=grid,
             discover=discover, rewards=rewards, reward_range=reward_range, reward_scale=reward_scale, memory=memory,
-            seed=seed, checkpoint=checkpoint, bounded=lambda *of: check_bounded(None, *of),
+            seed=seed, checkpoint=checkpoint, bounded=until_gap is not None,
         )  # fmt: skip
-        live, path = _begun(stream, choices, checkpoint)
-        check_bounded(live, stream.discovered, False)
+        live, path = _start_agent(stream, choices, checkpoint)
+        if until_gap is not None and (why := no_interval(live, discovered=stream.discovered, cells=False)):
+            raise InputError(f"{NO_GAP}{why}")
         if choices.grid is not None and isinstance(choices.learner, LocalLinear):
             choices.grid.tell(choices.learner, live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
@@ -187,7 +184,7 @@ def learn(
                 world.close()
 
 
-def _begun(
+def _start_agent(
     stream: Environment, choices: Choices, checkpoint: str | os.PathLike[str] | None
 ) -> tuple[Agent, Path | None]:
     """The agent, new or of its checkpoint, and the place of that."""
@@ -204,7 +201,7 @@ def _begun(
     )  # fmt: skip
     live.follows = choices.follows
     if path is not None and path.exists():
-        live = _resumed(path, live, stream)
+        live = _resume_agent(path, live, stream)
     return live, path
 
 
@@ -367,7 +364,7 @@ class Reports:
             self.callback(Look(np.array([live.seed]), np.array([live.plays]), known))
 
 
-def _resumed(path: Path, live: Agent, stream: Environment) -> Agent:
+def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
     kept = Agent.load(path, live.given)
     if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:

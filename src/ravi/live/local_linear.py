@@ -39,7 +39,7 @@ from scipy.spatial import cKDTree
 
 from ravi.core import MDP, Array, Floats, Ints, Learner, Path, Problem, Until
 from ravi.live.grid import Grid
-from ravi.live.rewards import Range
+from ravi.live.rewards import RewardRange
 from ravi.runtime.ranges import Policy, Whole
 
 FIRST = 200  # steps of uniform actions, before there is a plan
@@ -58,7 +58,7 @@ MARGIN = 0.25  # of what was met, on either side
 SAMPLE = 4096  # points that are looked at
 
 
-class State(NamedTuple):
+class StepMemory(NamedTuple):
     """The steps: from where, by how much they moved, what they earned and whether they ended, and their actions."""
 
     before: Array  # coordinates, in widths of cells   (1, M, d)
@@ -85,7 +85,7 @@ class Observed(NamedTuple):
     action: Ints  # (m,)
 
 
-def observed_steps(s: State) -> Observed:
+def observed_steps(s: StepMemory) -> Observed:
     many = min(int(s.seen[0]), s.action.shape[1])
     return Observed(*(each[0, :many] for each in s[:5]))
 
@@ -120,13 +120,13 @@ class LocalLinear:
         d, M = len(self.bins), min(steps + (WARM_UP if self.bounds is not None else 0), MOST)
         X, A = problem.rewards.shape
 
-        def init(keys: Array) -> State:
+        def init(keys: Array) -> StepMemory:
             n = len(keys)
             before, move, earned, ended = (np.zeros((n, M, *more)) for more in ((d,), (d,), (), ()))
             action, seen = (np.zeros(shape, np.int64) for shape in ((n, M), n))
-            return State(before, move, earned, ended, action, seen, np.full((n, X, A), 1 / A))
+            return StepMemory(before, move, earned, ended, action, seen, np.full((n, X, A), 1 / A))
 
-        def plan(s: State) -> State:
+        def plan(s: StepMemory) -> StepMemory:
             if s.seen[0] < FIRST:
                 return s
             from ravi.planning.solver import solve
@@ -145,10 +145,10 @@ class LocalLinear:
                 self.close, self.planned = self.close / (1 + self.settled), int(s.seen[0]) % M
             return s
 
-        def add(s: State, path: Path) -> State:  # steps are told by `tell`, as they are observed
+        def add(s: StepMemory, path: Path) -> StepMemory:  # steps are told by `tell`, as they are observed
             return s
 
-        def until(s: State, time: Array) -> Until:
+        def until(s: StepMemory, time: Array) -> Until:
             due = np.maximum(FIRST, (GROWTH * time).astype(np.int64))
             if self.bounds is not None:
                 due = np.minimum(due, min((int(p * steps) for p in AT_LAST if p * steps > time[0] + 1), default=steps))
@@ -156,7 +156,7 @@ class LocalLinear:
 
         return Learner("smooth", init, plan, add, until, {"bins": self.grid.bins, "nearest": self.nearest})
 
-    def tell(self, s: State, before: Any, action: int, after: Any, earned: float, ended: bool) -> None:
+    def tell(self, s: StepMemory, before: Any, action: int, after: Any, earned: float, ended: bool) -> None:
         """A step, by the observations before and after."""
         i = int(s.seen[0]) % s.action.shape[1]
         at, then = (
@@ -180,7 +180,7 @@ class LocalLinear:
         assert self.bounds is not None
         return self.settled | np.isfinite(np.array(self.bounds))
 
-    def reach(self, s: State) -> Ints | None:
+    def reach(self, s: StepMemory) -> Ints | None:
         """A grid that was chosen grows to where steps since the last plan left it; see `relaid`."""
         before, move = (each[self.planned :] for each in observed_steps(s)[:2])
         if self.bounds is None or len(before) < 2:
@@ -193,7 +193,7 @@ class LocalLinear:
         low, high = np.where(down & (first < ends[0]), low, ends[0]), np.where(up & (last > ends[1]), high, ends[1])
         return self.relaid(s, low, high)
 
-    def relaid(self, s: State, low: Floats, high: Floats) -> Ints | None:
+    def relaid(self, s: StepMemory, low: Floats, high: Floats) -> Ints | None:
         """The grid from `low` to `high`, but for angles. For each of its cells before, the one that its centre is in
         now; None where nothing changes. Steps and policy are laid out anew."""
         old, start, width = self.grid, self.low, self.width
@@ -220,7 +220,7 @@ class LocalLinear:
         inside = np.clip(at.astype(np.int64), 0, self.bins - 1)
         return np.ravel_multi_index(tuple(inside.T), tuple(self.bins))
 
-    def model(self, s: State, problem: Problem, *, hope: bool = False) -> MDP:
+    def model(self, s: StepMemory, problem: Problem, *, hope: bool = False) -> MDP:
         """The MDP over the cells and the end. hope: and a best state, the last, to which unknown pairs lead."""
         X, A, d = self.grid.size, problem.actions, len(self.bins)
         before, move, earned, ended, action = observed_steps(s)
@@ -264,7 +264,7 @@ class LocalLinear:
         transitions = np.zeros(successors.shape)
         transitions[:X] = np.concatenate([weights, more], -1)
         transitions[np.arange(X, states), :, np.arange(corners, corners + 1 + hope)] = 1.0
-        after_end = Range(*problem.units).part(0.0)
+        after_end = RewardRange(*problem.units).part(0.0)
         earns = [np.where(lost, 1.0, rewards), np.full((1, A), after_end), np.ones((int(hope), A))]
         return MDP(
             rewards=np.concatenate(earns), successors=successors, transitions=transitions, discount=problem.discount,

@@ -127,7 +127,7 @@ class Outside(InputError):
     """A reward is outside its range."""
 
 
-class Range:
+class RewardRange:
     """The range of rewards in the user's units, and its map to [0, 1]."""
 
     def __init__(self, low: float, high: float) -> None:
@@ -138,10 +138,10 @@ class Range:
         """Whether it is one that follows rewards, and none but 0 was observed."""
         return (self.low, self.high) == UNSEEN
 
-    def wider(self, reward: float) -> Range:
+    def wider(self, reward: float) -> RewardRange:
         """The range that holds this reward too."""
         high = 0.0 if self.unseen else self.high
-        return Range(float(min(reward, self.low)), float(max(reward, high)))
+        return RewardRange(float(min(reward, self.low)), float(max(reward, high)))
 
     def part(self, reward: Any) -> float:
         """A reward in [0, 1]; an error where it is none, or out of range."""

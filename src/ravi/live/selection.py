@@ -112,6 +112,13 @@ class Selected:
         The number of plays in all.
     claim
         What holds with probability 1 - delta.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> mdp = ravi.mdp("riverswim/3")
+    >>> ravi.select([ravi.solve(mdp).policy], mdp, epsilon=0.5).claim
+    'within 0.5 of the best of them'
     """
 
     policy: Any
@@ -265,13 +272,13 @@ def _on_stream(
 ) -> tuple[float, int]:
     """The same in an environment. What terminates goes on earning 0 until its reset."""
     from ravi.live.policies import Policy, play
-    from ravi.live.rewards import Range
+    from ravi.live.rewards import RewardRange
 
     if not isinstance(policy, Policy):
         if facts["discount"] is None or facts["units"] is None:
             raise InputError("tables in an environment need discount and reward_range; a Policy has its own")
         policy = Policy(table=policy, discount=facts["discount"], units=facts["units"])
-    units, total, plays = Range(*policy.units), 0.0, 0
+    units, total, plays = RewardRange(*policy.units), 0.0, 0
     for each in play(policy, env, rollouts, seed=seed, termination=termination):
         plays += 1
         if each.end == "truncated":

@@ -27,7 +27,7 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.live.confidence_sets import CLOSE, SWEEPS, Plausible, fixed_points, largest
+from ravi.live.confidence_sets import CLOSE, SWEEPS, ConfidenceSets, fixed_points, largest
 from ravi.optimism.kl_dual import CERTAIN
 
 DENSE = 1000  # states, up to which M is made
@@ -35,7 +35,7 @@ FEW = 100  # states, up to which all of u_pi is bounded together
 TIGHTER = 50  # bounds on u, at most
 
 
-class Seen(NamedTuple):
+class Frequencies(NamedTuple):
     """The frequencies. Pairs that tell nothing stay where they are, and earn 0."""
 
     P: Array  # P_hat                                       (X, A, X)
@@ -77,10 +77,10 @@ class Gap(NamedTuple):
     by: Advantages | None  # None where there are too many states for M
 
 
-def gap(of: Plausible, policy: Array, best: tuple[Array, Array], low: tuple[Array, Array]) -> Gap:
+def gap(of: ConfidenceSets, policy: Array, best: tuple[Array, Array], low: tuple[Array, Array]) -> Gap:
     """The largest plausible V* - V^pi. best, low: V and Q that are at least those of the best, at most the policy's."""
     (V, Q), (V_low, Q_low), (X, A) = best, low, of.shape
-    by = advantages(of, policy, low) if X <= DENSE else None
+    by = advantage_bounds(of, policy, low) if X <= DENSE else None
     others = Q * (1 - policy) - ((policy * Q_low).sum(-1, keepdims=True) - policy * Q_low)  # sum over b != a
     nothing = of.low[0]._replace(reward=0 * of.low[0].reward, other=0 * of.low[0].other)
     nears = np.full((2, X * A), np.nan)
@@ -100,23 +100,23 @@ def gap(of: Plausible, policy: Array, best: tuple[Array, Array], low: tuple[Arra
     return Gap(D, found.argmax(-1), by)
 
 
-def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advantages:
+def advantage_bounds(of: ConfidenceSets, policy: Array, low: tuple[Array, Array]) -> Advantages:
     gamma, (X, A), states = of.discount, of.shape, np.arange(of.shape[0])
-    seen = _seen(of)
+    seen = _frequencies(of)
     M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", seen.P, policy))
     V = M @ (policy * seen.r).sum(-1)
     Q, PM = seen.r + gamma * seen.P @ V, seen.P @ M
-    u = _errors(of, policy, low, seen, M, PM, V, Q)
+    u = _error_bounds(of, policy, low, seen, M, PM, V, Q)
 
     m = gamma * PM - M[:, None]
     own = (m[states, :, states][..., None] * policy[:, None]) + np.eye(A)  # m_xa(x) - 1, times pi, and u(x, a) itself
     m[states, :, states] = 0
     share = np.einsum("xaa->xa", own).clip(0, 1)
     rest = own - share[..., None] * np.eye(A)
-    sure = Q - V[:, None] - share * Q + _most(rest, u.above[:, None], u.below[:, None])
-    sure += _most(m, (policy * u.above).sum(-1), (policy * u.below).sum(-1))
+    sure = Q - V[:, None] - share * Q + _largest_sum(rest, u.above[:, None], u.below[:, None])
+    sure += _largest_sum(m, (policy * u.above).sum(-1), (policy * u.below).sum(-1))
 
-    turns, tells = _turns(seen.to, seen.p, seen.radius.ravel(), gamma, M, PM), seen.told & seen.closed
+    turns, tells = _largest_turns(seen.to, seen.p, seen.radius.ravel(), gamma, M, PM), seen.told & seen.closed
     worst, more = _aligned(seen.to, seen.p, turns, share, M, PM, m, rest, policy, u.above, u.below)
     if X <= FEW and (policy.max(-1) == 1).all():
         at = states * A + policy.argmax(-1)
@@ -130,8 +130,15 @@ def advantages(of: Plausible, policy: Array, low: tuple[Array, Array]) -> Advant
     return Advantages(sure, share, np.where(less.reshape(-1, 1), reward, of.high.reward), V, seen.P, u, m, own)
 
 
-def _errors(
-    of: Plausible, policy: Array, low: tuple[Array, Array], seen: Seen, M: Array, PM: Array, V: Array, Q: Array
+def _error_bounds(
+    of: ConfidenceSets,
+    policy: Array,
+    low: tuple[Array, Array],
+    seen: Frequencies,
+    M: Array,
+    PM: Array,
+    V: Array,
+    Q: Array,
 ) -> Errors:
     gamma, (X, A) = of.discount, of.shape
     most, least = (
@@ -146,7 +153,7 @@ def _errors(
     slack = np.full((X, A), gamma * (off[1].max() - off[0].min()))
     for _ in range(TIGHTER):
         u_pi = (policy * above).sum(-1), (policy * below).sum(-1)
-        moves = gamma * _moves(seen.to, seen.p, seen.radius, seen.closed, M, PM, *u_pi, *off)
+        moves = gamma * _largest_moves(seen.to, seen.p, seen.radius, seen.closed, M, PM, *u_pi, *off)
         slack = np.where(seen.told, np.minimum(slack, moves), slack)
         highest, lowest = np.where(seen.told, most + slack, above), np.where(seen.told, least - slack, below)
         moved = max((above - highest).max(), (lowest - below).max())
@@ -156,7 +163,7 @@ def _errors(
     return Errors(above, below, most, slack)
 
 
-def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
+def exploring_actions(of: ConfidenceSets, policy: Array, found: Gap, plays: Array) -> Array:
     """The actions (X,) that make D at the start fall fastest: plays of a pair are worth what it adds to D, by plays."""
     by, gamma, X = found.by, of.discount, of.shape[0]
     assert by is not None
@@ -180,7 +187,7 @@ def exploring(of: Plausible, policy: Array, found: Gap, plays: Array) -> Array:
     return actions
 
 
-def _seen(of: Plausible) -> Seen:
+def _frequencies(of: ConfidenceSets) -> Frequencies:
     (X, A), rows = of.shape, of.low[0]
     total, each = rows.weight.sum(-1), np.arange(X * A)
     at_end = each // A == (-1 if of.end is None else of.end)
@@ -191,16 +198,16 @@ def _seen(of: Plausible) -> Seen:
     np.add.at(P, (each[:, None], to), p)
     told = ~stay & (rows.radius < CERTAIN * total)
     parts = [part.reshape(X, A) for part in (r, rows.radius / n, told, rows.closed)]
-    return Seen(P.reshape(X, A, X), parts[0], to, p, *parts[1:])
+    return Frequencies(P.reshape(X, A, X), parts[0], to, p, *parts[1:])
 
 
-def _most(coefficients: Array, above: Array, below: Array) -> Array:
+def _largest_sum(coefficients: Array, above: Array, below: Array) -> Array:
     """The largest sum of these multiples of numbers between `below` and `above`."""
     return (np.maximum(coefficients, 0) * above + np.minimum(coefficients, 0) * below).sum(-1)
 
 
 @compiled
-def _moves(to, p, radius, closed, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
+def _largest_moves(to, p, radius, closed, M, PM, above, below, least, most):  # type: ignore[no-untyped-def]
     """What <P - P_hat, V^pi - V_hat> is at most: by its range or its variance over the successors of each pair (by its
     range over all states, if it may lead to others), and by the bounds on u_pi, or by those on V^pi - V_hat itself."""
     X, A, _ = PM.shape
@@ -232,7 +239,7 @@ def _moves(to, p, radius, closed, M, PM, above, below, least, most):  # type: ig
 
 
 @compiled
-def _turns(to, p, radius, gamma, M, PM):  # type: ignore[no-untyped-def]
+def _largest_turns(to, p, radius, gamma, M, PM):  # type: ignore[no-untyped-def]
     """What gamma |<P - P_hat, M(., z)>| is at most, for every pair and z: (X A, X)."""
     X, A, _ = PM.shape
     found = np.empty((X * A, X))

@@ -1,4 +1,4 @@
-"""`Table`: what is known of a problem whose kernel is out in the world. It grows as the stream is seen.
+"""`StreamTable`: what is known of a problem whose kernel is out in the world. It grows as the stream is seen.
 
 A learner is built from a `Problem`. Here its arrays are read-only views of the table's own: the rewards and the start
 are written as they become known, and a learner reads them anew whenever it plans. Successors are storage, not
@@ -26,7 +26,7 @@ FEW = 4  # successors that a pair has room for, at first
 COUNTED = ("moves", "earned", "least", "most")  # by pair and successor
 
 
-class Exchanged(NamedTuple):
+class Exchange(NamedTuple):
     """A successor of (x, a) that was met for the first time took the place of one that never was."""
 
     x: int
@@ -34,7 +34,7 @@ class Exchanged(NamedTuple):
     gone: int  # the place of that one
     come: int  # and of the new one, in ascending order
 
-    def laid(self, counts: Array, new: int = 0) -> Array:
+    def lay_out(self, counts: Array, new: int = 0) -> Array:
         """Counts of successors (X, A, B) as they lie now, in place; `new` is that of the new one."""
         row, gone, come = counts[self.x, self.a], self.gone, self.come
         if gone < come:
@@ -45,18 +45,18 @@ class Exchanged(NamedTuple):
         return counts
 
 
-class Widened(NamedTuple):
+class Widening(NamedTuple):
     """All pairs have more successors than before, since one of them had no room for another."""
 
     before: Array  # (X, A, B)
     after: Array
 
-    def laid(self, counts: Array) -> Array:
+    def lay_out(self, counts: Array) -> Array:
         """Counts of successors as they lie now."""
-        return moved(counts, self.before, self.after)
+        return move_counts(counts, self.before, self.after)
 
 
-class Table:
+class StreamTable:
     def __init__(self, problem: Problem, *, closed: bool) -> None:
         self.closed = closed  # whether a successor that is not stored is impossible
         self.exact = False  # and one that is stored at probability 0, too
@@ -102,18 +102,18 @@ class Table:
         of = (self.moves, self.earned, self.least, self.most, self.late)
         _count(*of, path.state, path.action, path.slot, rewards, path.length[0])
 
-    def copied(self) -> Table:
+    def copied(self) -> StreamTable:
         """A copy that has its own counts."""
         made = copy(self)
         for name in (*COUNTED, "late"):
             setattr(made, name, getattr(self, name).copy())
         return made
 
-    def meet(self, x: int, a: int, y: int) -> Exchanged | Widened | None:
+    def meet(self, x: int, a: int, y: int) -> Exchange | Widening | None:
         """Make a place for y among the successors of (x, a), for the first time. None: it is the first that the pair
         led to, and there are no counts to lay out."""
         X, A, B = self.sizes
-        layout: Exchanged | Widened
+        layout: Exchange | Widening
         unmet = [j for j, count in enumerate(self.moves[x, a].tolist()) if count == 0]
         if unmet:
             row, gone = self.successors[x, a], unmet[-1]
@@ -121,16 +121,16 @@ class Table:
             for z in states:
                 self.known.pop((x * A + a) * X + z, None)
             before = bisect_left(states, y)
-            layout = Exchanged(x, a, gone, before - (gone < before))
-            layout.laid(self.successors, y)
+            layout = Exchange(x, a, gone, before - (gone < before))
+            layout.lay_out(self.successors, y)
             if len(unmet) == B:
                 return None
         else:
-            layout = Widened(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
+            layout = Widening(self.successors, _wider(self.successors, min(X, 2 * B), x, a, y))
             self.successors = layout.after
             self._index()
         for name in COUNTED:
-            setattr(self, name, layout.laid(getattr(self, name)))
+            setattr(self, name, layout.lay_out(getattr(self, name)))
         return layout
 
     def grow(self, states: int, actions: int) -> None:
@@ -158,7 +158,7 @@ class Table:
         self.known: dict[int, int] = {}  # slots that were asked for, by (x A + a) X + y
 
 
-def blank(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
+def unknown_problem(states: int, actions: int, discount: float, units: tuple[float, float], name: str) -> Problem:
     """A problem of which nothing is known but its size."""
     X, A = validation.whole(states, "states"), validation.whole(actions, "actions")
     require_table(name, "states or actions", X, A, min(X, FEW))
@@ -177,16 +177,16 @@ def first_states(X: int, A: int, B: int) -> Array:
     return np.ascontiguousarray(np.broadcast_to(np.arange(B, dtype=np.int32), (X, A, B)))
 
 
-def laid(state: Any, layout: Exchanged | Widened, sizes: tuple[int, int, int]) -> Any:
+def lay_out_state(state: Any, layout: Exchange | Widening, sizes: tuple[int, int, int]) -> Any:
     """A learner's state in the new layout of its successors. Counts of successors are its arrays (n, X, A, B)."""
 
     def change(leaf: Array) -> Array:
-        return layout.laid(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
+        return layout.lay_out(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
 
     return tree.mapped(change, state)
 
 
-def moved(counts: Array, before: Array, after: Array) -> Array:
+def move_counts(counts: Array, before: Array, after: Array) -> Array:
     """Counts on the successors `before`, on those of `after`, which has all that were ever counted."""
     wide = np.zeros((*after.shape[:-1], before.shape[-1] + after.shape[-1]), counts.dtype)
     place = (after[..., None, :] < before[..., :, None]).sum(-1)  # where each of `before` is, if it is there
@@ -196,7 +196,7 @@ def moved(counts: Array, before: Array, after: Array) -> Array:
     return wide[..., : after.shape[-1]].copy()
 
 
-def grown(old: Any, fresh: Any) -> Any:
+def enlarge_state(old: Any, fresh: Any) -> Any:
     """The state of a learner on a larger table: what it was where it was, as it begins everywhere else.
 
     Actions that are new get their uniform share of every policy. Where an array of the larger table is smaller (a plan

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ravi.core import MDP
 
 if TYPE_CHECKING:
+    from ravi.gymnasium import gymnasium
     from ravi.mdps.chains import queue, riverswim, riverswim_mixture, two_ends
-    from ravi.mdps.from_gymnasium import gymnasium
     from ravi.mdps.grids import deep_sea, terrain, winds
     from ravi.mdps.linear_mdps import aggregated, hypercube, hypercube_linear, linear
     from ravi.mdps.mixtures import ensemble, garnet, garnets
@@ -27,7 +27,7 @@ _FAMILIES = {  # id: the module of its builder, which is called as the id is, wi
     "bandit": "small", "one-state": "small", "garnet": "mixtures", "hypercube": "linear_mdps",
     "ensemble": "mixtures:garnets", "terrain": "grids", "queue": "chains", "two-cycle": "small", "two-ends": "chains",
     "winds": "grids", "fork": "small", "ring": "small", "linear": "linear_mdps",
-    "linear/aggregated": "linear_mdps:aggregated", "hypercube/linear": "linear_mdps", "gymnasium": "from_gymnasium",
+    "linear/aggregated": "linear_mdps:aggregated", "hypercube/linear": "linear_mdps", "gymnasium": ".gymnasium",
 }  # fmt: skip
 _WITHOUT_ID = {
     "bandit_of": "small", "ensemble": "mixtures", "from_dense": "tables", "from_features": "tables",
@@ -64,4 +64,4 @@ MDPS = _Builders()
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -63,7 +63,8 @@ class Changing:
 def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> Changing:
     """The kernel of `mdp` with the rewards of `tables` (J, X, A), each for `block` steps or epochs, over and over."""
     array = validation.finite(tables, "tables")
-    X, A = an_mdp(mdp).states, mdp.actions
+    mdp = an_mdp(mdp)
+    X, A = mdp.states, mdp.actions
     if array.ndim != 3 or array.shape[1:] != (X, A) or not len(array):
         raise validation.InputError(f"tables has shape {array.shape}, not (J, X, A) with X, A = {X}, {A}")
     require_memory(24 * array.size, f"tables of shape {array.shape}", "their number")

@@ -125,7 +125,8 @@ def solve_average(mdp: MDP, tol: float = 1e-10) -> AverageSolution:
     >>> round(solve_average(ravi.mdp("riverswim/6")).gain, 6)
     0.428622
     """
-    arrays = tables(an_mdp(mdp), average=True)._replace(discount=1.0)
+    mdp = an_mdp(mdp)
+    arrays = tables(mdp, average=True)._replace(discount=1.0)
     tol = validation.positive(tol, "tol")
     starts = reachable(arrays, mdp.initial)
     sweep = last_sweep(_lazy(arrays), tol / (2 * (1 - NEAR)), "modified_policy_iteration", most=ROUNDS)
@@ -172,7 +173,8 @@ def evaluate_average(mdp: MDP, policy: Any) -> AverageEvaluation:
     >>> evaluate_average(ravi.mdp("riverswim/6"), np.full((6, 2), 0.5))
     <AverageEvaluation: gain 0.00..., 1 recurrent classes>
     """
-    table = policy_table(policy, an_mdp(mdp))
+    mdp = an_mdp(mdp)
+    table = policy_table(policy, mdp)
     if table.ndim != 2:
         raise validation.InputError(f"policy has shape {table.shape}; in the average reward it is one table (X, A)")
     return evaluate_chains(tables(mdp, average=True)._replace(discount=1.0), table)

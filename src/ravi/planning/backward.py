@@ -5,8 +5,9 @@
     V_h(x) = max_a Q_h(x, a)              `greedy_pass`, which writes the greedy policy too (ties: the first action)
     V_h(x) = sum_a pi_h(a | x) Q_h(x, a)  `policy_pass`
 
-where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. With S = ceil(ln(H / eps) / ln(1 / gamma)) what lies
-beyond the stages is worth at most gamma^S H <= eps (`ravi.planning.evaluation.effective_horizon`).
+where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. In episodes S is their length and gamma = 1. With S =
+ceil(ln(H / eps) / ln(1 / gamma)) what lies beyond the stages is worth at most gamma^S H <= eps
+(`ravi.planning.evaluation.effective_horizon`).
 
 psi is read by its non-zeros. A pair has few coordinates that are not zero, m say, so a stage costs m^2 / 2 products for
 a pair, and the entries of psi; the parts of theta_hat and Lambda^{-1} that it needs are gathered once for all stages.
@@ -80,10 +81,10 @@ def _gather(psi, theta, inverse, t, G):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stage(psi, r, gamma, t, G, beta, v, phi, row, mean, square, Q):  # type: ignore[no-untyped-def]
+def _stage(psi, r, gamma, H, t, G, beta, v, phi, row, mean, square, Q):  # type: ignore[no-untyped-def]
     """Q (X A,) of a stage from v, the values of the next; phi, row, mean and square are scratch."""
     pair, count, start, successor, value = psi.pair, psi.count, psi.start, psi.successor, psi.value
-    pairs, H = r.shape[0], 1.0 / (1.0 - gamma)
+    pairs = r.shape[0]
     for q in range(pairs):
         mean[q], square[q] = 0.0, 0.0
     k, e = 0, 0
@@ -110,10 +111,10 @@ def _stage(psi, r, gamma, t, G, beta, v, phi, row, mean, square, Q):  # type: ig
 
 
 @compiled
-def greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: ignore[no-untyped-def]
+def greedy_pass(psi, r, gamma, H, theta, inverse, beta, due, V, policy):  # type: ignore[no-untyped-def]
     """V (n, S + 1, X) and the greedy policy (n, S, X, A) of the seeds that are `due` (n,), in place.
 
-    r: (X, A). theta: (n, d). inverse: Lambda^{-1} (n, d, d). beta: (n,).
+    r: (X, A). H: the largest Q. theta: (n, d). inverse: Lambda^{-1} (n, d, d). beta: (n,).
     """
     n, S, X, A = policy.shape
     m, pairs = psi.coordinate.shape
@@ -128,7 +129,7 @@ def greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: i
         still = False  # V_{h+1} = V_{h+2}, so Q_h = Q_{h+1}
         for h in range(S - 1, -1, -1):
             if not still:
-                _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q)
+                _stage(psi, rewards, gamma, H, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q)
             still = True
             for x in range(X):
                 best = 0
@@ -143,8 +144,8 @@ def greedy_pass(psi, r, gamma, theta, inverse, beta, due, V, policy):  # type: i
 
 
 @compiled
-def policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ignore[no-untyped-def]
-    """V (n, S + 1, X) and Q (n, S, X, A) under a policy (n, S, X, A), in place."""
+def policy_pass(psi, r, gamma, H, theta, inverse, beta, policy, V, Q):  # type: ignore[no-untyped-def]
+    """V (n, S + 1, X) and Q (n, S, X, A) under a policy (n, S, X, A), in place. H: (S,), the largest Q of a stage."""
     n, S, X, A = policy.shape
     m, pairs = psi.coordinate.shape
     t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
@@ -154,7 +155,8 @@ def policy_pass(psi, r, gamma, theta, inverse, beta, policy, V, Q):  # type: ign
         _gather(psi, theta[i], inverse[i], t, G)
         V[i, S] = 0.0
         for h in range(S - 1, -1, -1):
-            _stage(psi, rewards, gamma, t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q[i, h].ravel())
+            q = Q[i, h].ravel()
+            _stage(psi, rewards, gamma, H[h], t, G, beta[i], V[i, h + 1], phi, row, mean, square, q)
             for x in range(X):
                 total = 0.0
                 for a in range(A):

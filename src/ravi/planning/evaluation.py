@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from ravi import validation
 from ravi._jit.functions import bound, compiled
-from ravi.core import MDP, Array, Floats, Problem, an_mdp
+from ravi.core import MDP, AnyMDP, Array, Floats, Problem, an_mdp
 from ravi.planning.average import evaluate_average
 from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
@@ -71,7 +71,7 @@ class Evaluation:
         return f"<Evaluation: {policies}, V and Q ± {np.max(self.error, initial=0.0):.1g}>"
 
 
-def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
+def evaluate(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     """Evaluate one policy (X, A), or a batch (n, X, A), until ||V - V^pi|| <= tol or as closely as float64 can tell.
 
     Few states are eliminated exactly, and so are many within a narrow band; others are swept, with a Krylov method
@@ -81,8 +81,8 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP that the policy is played in.
+    mdp
+        The MDP that the policy is played in, its id or its file.
     policy
         pi(a | x), (X, A); or several, (n, X, A).
     tol
@@ -103,7 +103,8 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     >>> ravi.evaluate(mdp, np.full((6, 2), 0.5))
     <Evaluation: return 0.00..., V and Q ± ...>
     """
-    if an_mdp(mdp).criterion != "discounted":
+    mdp = an_mdp(mdp)
+    if mdp.criterion != "discounted":
         found: Any = evaluate_episodes(mdp, policy) if mdp.criterion == "episodic" else evaluate_average(mdp, policy)
         return found  # what the criterion has
     batch = policy_table(policy, mdp)
@@ -115,13 +116,13 @@ def evaluate(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     return Evaluation(V[0], Q[0], returns[0], error[0]) if single else Evaluation(V, Q, returns, error)
 
 
-def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats:
+def return_of(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats:
     """rho(pi), of one policy or of each of a batch, to within (1 - gamma) tol where float64 can tell.
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP that the policy is played in.
+    mdp
+        The MDP that the policy is played in, its id or its file.
     policy
         pi(a | x), (X, A); or several, (n, X, A).
     tol
@@ -140,7 +141,8 @@ def return_of(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> float | Floats
     >>> abs(ravi.return_of(mdp, best.policy) - best.optimum) < 1e-9
     True
     """
-    tables(an_mdp(mdp), average=mdp.episode is not None)  # an error in the average reward
+    mdp = an_mdp(mdp)
+    tables(mdp, average=mdp.episode is not None)  # an error in the average reward
     returns = evaluate(mdp, policy, tol).returns
     return returns if np.ndim(returns) else float(returns)
 
@@ -187,8 +189,11 @@ MOST = 200_000  # stages of a plan
 
 
 def effective_horizon(problem: Problem, truncation: float) -> int:
-    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that."""
+    """The least S >= 1 with gamma^S H <= truncation: what comes after S stages is worth no more than that. In episodes
+    their length."""
     eps = validation.positive(truncation, "truncation")
+    if problem.episode is not None:
+        return problem.episode
     S = max(1, math.ceil(math.log(problem.horizon / eps) / math.log(1 / problem.discount)))
     if S > MOST:
         raise validation.InputError(

@@ -24,7 +24,7 @@ from math import inf, nan
 
 import numpy as np
 
-from ravi.core import MDP, Array, Floats, Ints, an_mdp
+from ravi.core import AnyMDP, Array, Floats, Ints, an_mdp
 from ravi.planning.average import AverageSolution, evaluate_chains, expected_sum, reachable, solve_average
 from ravi.planning.certificates import Tables, tables
 
@@ -93,13 +93,13 @@ def _number(value: float, error: float) -> str:
     return f"{value:.9g}" + (f" ± {error:.1g}" if value < inf else "")
 
 
-def hardness(mdp: MDP) -> Hardness:
+def hardness(mdp: AnyMDP) -> Hardness:
     """The diameter, the span of the bias, the value norm and the smallest gap of `mdp`, without its resets.
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP; its discount is not used. The diameter is for 1,000 states at most.
+    mdp
+        The MDP, its id or its file; its discount is not used. The diameter is for 1,000 states at most.
 
     Returns
     -------
@@ -115,7 +115,8 @@ def hardness(mdp: MDP) -> Hardness:
       value norm    0.705344019 ± ...
       smallest gap  from 0.441809 to 0.441809>
     """
-    arrays = tables(an_mdp(mdp), average=True)._replace(discount=1.0)
+    mdp = an_mdp(mdp)
+    arrays = tables(mdp, average=True)._replace(discount=1.0)
     starts, solution, notes = reachable(arrays, mdp.initial), solve_average(mdp), list[str]()
     diameter, error, note = _diameter(arrays, np.flatnonzero(starts))
     notes += [note] * bool(note)

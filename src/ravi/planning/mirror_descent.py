@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ravi import validation
-from ravi.core import MDP, Floats, an_mdp
+from ravi.core import MDP, AnyMDP, Floats, an_mdp
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
 from ravi.validation import policy_table
@@ -51,7 +51,7 @@ class Iterate(NamedTuple):
 
 
 def md_mpi(
-    mdp: MDP,
+    mdp: AnyMDP,
     eta: float,
     iterations: int,
     *,
@@ -101,7 +101,7 @@ def md_mpi(
 
 
 def md_mpi_iterates(
-    mdp: MDP, eta: float, *, sweeps: int = 1, regularised_evaluation: bool = True, initial_value: ArrayLike = 0.0,
+    mdp: AnyMDP, eta: float, *, sweeps: int = 1, regularised_evaluation: bool = True, initial_value: ArrayLike = 0.0,
     initial_policy: ArrayLike | None = None,
 ) -> Iterator[Iterate]:  # fmt: skip
     """The iterates k = 1, 2, ... of MD-MPI, without end.
@@ -109,7 +109,7 @@ def md_mpi_iterates(
     `initial_value` is V_0, a number or (X,). `initial_policy` is pi_0, uniform unless given, (X, A) or a batch
     (n, X, A); it needs every action, because mirror descent gives no mass to an action that has none.
     """
-    an_mdp(mdp)
+    mdp = an_mdp(mdp)
     validation.flag(regularised_evaluation, "regularised_evaluation")
     eta, m = validation.positive(eta, "eta"), validation.whole(sweeps, "sweeps")
     V0 = validation.finite(initial_value, "initial_value")

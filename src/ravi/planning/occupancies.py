@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Array, Floats, an_mdp
+from ravi.core import MDP, AnyMDP, Array, Floats, an_mdp
 from ravi.planning.certificates import EPS, distributions, miss, sweep_limit, tables
 from ravi.planning.chains import (
     ELIMINATED,
@@ -67,7 +67,7 @@ class Occupancy:
         return f"<Occupancy {policies}: mu and nu ± {np.max(self.error, initial=0.0):.1g} in L1>"
 
 
-def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
+def occupancy(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     """The normalised discounted occupancies of one policy (X, A), or of a batch (n, X, A).
 
     To within `tol` in L1, or as closely as float64 can tell: `error` says. A policy has the same answer, bit for bit,
@@ -75,8 +75,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP that the policy is played in.
+    mdp
+        The MDP that the policy is played in, its id or its file.
     policy
         pi(a | x), (X, A); or several, (n, X, A).
     tol
@@ -99,7 +99,8 @@ def occupancy(mdp: MDP, policy: ArrayLike, tol: float = 1e-10) -> Occupancy:
     >>> abs((mu * mdp.rewards).sum() - best.optimum) < 1e-9
     np.True_
     """
-    if an_mdp(mdp).criterion == "episodic":
+    mdp = an_mdp(mdp)
+    if mdp.criterion == "episodic":
         by_stage, each = occupancy_by_stage(mdp, policy)
         return Occupancy(by_stage, by_stage.sum(-1), np.float64(each))
     batch = policy_table(policy, mdp)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ravi import validation
-from ravi.core import MDP, Floats, an_mdp
+from ravi.core import AnyMDP, Floats, an_mdp
 from ravi.planning.average import solve_average
 from ravi.planning.bellman import deterministic
 from ravi.planning.certificates import CRITERIA, EPS, half_width, mean, tables
@@ -51,6 +51,13 @@ class Solution:
         The bound on `error` that was asked for.
     rounding
         The part of `error` that rounding makes, whatever the method: no tolerance below it can be met.
+
+    Examples
+    --------
+    >>> import ravi
+    >>> best = ravi.solve(ravi.mdp("riverswim/3"))
+    >>> best.policy.argmax(-1).tolist(), best.error < best.tol
+    ([1, 1, 1], True)
     """
 
     V: Floats
@@ -94,7 +101,9 @@ class Solution:
         )
 
 
-def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-10, *, device: str = "cpu") -> Solution:
+def solve(
+    mdp: AnyMDP, method: str = "modified_policy_iteration", tol: float = 1e-10, *, device: str = "cpu"
+) -> Solution:
     """Solve `mdp` until ||V - V*|| <= tol, or as closely as float64 can tell.
 
     `method` is one of modified_policy_iteration, policy_iteration, value_iteration and linear_program. Whatever the
@@ -110,8 +119,8 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
 
     Parameters
     ----------
-    mdp : MDP
-        The MDP to solve.
+    mdp
+        The MDP to solve, its id or its file.
     method
         One of the four above.
     tol
@@ -131,7 +140,7 @@ def solve(mdp: MDP, method: str = "modified_policy_iteration", tol: float = 1e-1
     >>> ravi.solve(ravi.mdp("riverswim/6"))
     <Solution by modified_policy_iteration in ... sweeps: optimum 0.2..., V and Q ± ..., policy within ... of optimal>
     """
-    an_mdp(mdp)
+    mdp = an_mdp(mdp)
     tol = validation.positive(tol, "tol")
     validation.one_of(method, METHODS, "method")
     validation.one_of(device, DEVICES, "device")

@@ -57,7 +57,8 @@ Callback = Callable[[Look], None]
 CACHE = 2**20  # bytes of state that are worked on together: about a core's second-level cache
 
 
-OPTIONAL = ("trajectory", "stream")  # what `record` may name
+SEEDS = 16  # unless given; the command's too
+OPTIONAL = ("trajectory", "gain", "stream")  # what `record` may name
 LOG = logging.getLogger("ravi")
 
 
@@ -89,7 +90,7 @@ def run(
     learner: Learner | str,
     mdp: Named,
     steps: int,
-    seeds: int | Iterable[int] = 1,
+    seeds: int | Iterable[int] = SEEDS,
     *,
     record: Sequence[str] = (),
     measures: Sequence[Measure] = (),
@@ -109,7 +110,7 @@ def run(
     Parameters
     ----------
     learner
-        The learner, or its id with options: "ravi-ucb,scale=0.1".
+        The learner, its id with options: "ravi-ucb,scale=0.1", or a function that makes it of problem and steps.
     mdp
         An MDP or its id; one whose rewards change (`tides/6,block=50`; docs/explanation/beyond.md), a large one of
         which only visited states are stored (`large/grid,1000`; docs/guides/large.md), or a continuous one
@@ -119,7 +120,8 @@ def run(
     seeds
         How many (0, 1, ...), or a list of them.
     record
-        "trajectory" (the regret of the earlier literature), "stream" (every step).
+        "trajectory" (the regret of the earlier literature; with a discount), "gain" (the regret by gains; in the
+        average reward), "stream" (every step).
     measures
         Further ones, each a `Measure`.
     points
@@ -169,7 +171,7 @@ def run(
 
 
 def run_settings(
-    learners: Sequence[Learner | str], mdp: Named, steps: int, seeds: int | Iterable[int] = 1, *,
+    learners: Sequence[Learner | str], mdp: Named, steps: int, seeds: int | Iterable[int] = SEEDS, *,
     record: Sequence[str] = (), measures: Sequence[Measure] = (), points: int = 500, pad: bool = False,
     keep_epochs: bool = True, pause: int | None = None, stop: Callable[[], bool] | None = None,
     progress: Progress | bool | None = None, callback: Callback | None = None, measured: bool = True,

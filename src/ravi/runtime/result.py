@@ -89,9 +89,12 @@ RESULTS = {
     "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
 }  # fmt: skip
 ALONG = {
-    "trajectory_regret": ["seeds", "times"], "trajectory_regret_total": ["seeds"], "trajectory_regret_error": ["seeds"],
-}  # fmt: skip
-CURVES = ("regret", "reward", "trajectory_regret")  # (n, P)
+    kind: {
+        f"{kind}_regret{more}": ["seeds", *times] for more, times in (("", ["times"]), ("_total", []), ("_error", []))
+    }
+    for kind in ("trajectory", "gain")
+}  # what `record` names
+CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))  # (n, P)
 
 
 class Options(TypedDict):
@@ -352,10 +355,10 @@ class Run:
                 ("reward per step", f"{earned:.6f} realised"),
                 ("states", f"{met:,.0f} met, {visited:,.0f} visited; plans work on {unsettled:,.0f}"),
             ]
-        if "trajectory_regret_total" in self.results:
-            along, error = self.results["trajectory_regret_total"], self.results["trajectory_regret_error"]
-            words = f"regret {along.mean():,.2f} along the states met (error at most {error.max():.1e})"
-            found.append(("trajectory", words))
+        for kind, what in (("trajectory", "along the states met"), ("gain", "by the gains of the policies")):
+            if f"{kind}_regret_total" in self.results:
+                along, error = self.results[f"{kind}_regret_total"], self.results[f"{kind}_regret_error"]
+                found.append((kind, f"regret {along.mean():,.2f} {what} (error at most {error.max():.1e})"))
         if self.options["pad"]:
             found.append(("padding", f"{self.padding.mean():.2f} steps beyond T in the mean"))
         settings = ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.settings.items())
@@ -405,7 +408,9 @@ def shaped(run: Run) -> Run:
     if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
         del shown["batch.state.policy"]
     scored = run.options["measured"] and (run.results or run.world == "tabular")
-    wanted = (RESULTS[run.world] if scored else {}) | (ALONG if "trajectory" in run.options["record"] else {})
+    wanted = dict(RESULTS[run.world] if scored else {})
+    for kind in run.options["record"]:
+        wanted |= ALONG.get(kind, {})
     shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
     sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
     for name, (array, axes) in shown.items():

@@ -15,6 +15,7 @@ from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.average import average_regret
 from ravi.measures.episodes import earnings
+from ravi.measures.gain import gain_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
 from ravi.measures.trajectory import trajectory
@@ -92,6 +93,7 @@ class World(Protocol):
 
 def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
     """Regret, rewards, the output policy, and what `record` names."""
+    no_gains(options, mdp.name)
     T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
     chosen = [
         regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
@@ -105,11 +107,18 @@ def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) ->
     return Scores(solution.optimum, solution.optimum_error, chosen)
 
 
+def no_gains(options: Options, name: str) -> None:
+    """An error where gains are asked for, and nothing has one."""
+    if "gain" in options["record"]:
+        raise validation.InputError(f"record names 'gain', which is of the average reward, and {name} is not")
+
+
 def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
     """The regret in the average reward, and the output policy."""
     only_discounted(mdp, options)
     solution: Any = solved(mdp)
     chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
+    chosen += [gain_regret(mdp, steps, options["points"], solution)] if "gain" in options["record"] else []
     chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
     return Scores(solution.gain, solution.gain_error, chosen)
 
@@ -117,6 +126,7 @@ def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Sc
 def against_episodes(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
     """The regret of episodes, what was earned, and the output policy."""
     only_discounted(mdp, options)
+    no_gains(options, mdp.name)
     solution: Any = solved(mdp)
     T, points, stages = steps, options["points"], learner.stages
     chosen = [
@@ -276,6 +286,7 @@ def turning(world: Changing) -> Tabular:
     from ravi.measures.hindsight import hindsight
 
     def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+        no_gains(options, mdp.name)
         if "trajectory" in options["record"]:
             raise validation.InputError("record names 'trajectory', which is against one V*; here rewards change")
         if options["pad"]:

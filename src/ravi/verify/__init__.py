@@ -46,9 +46,9 @@ from ravi.verify import (
     variants,
 )
 from ravi.verify.claim import Claim
-from ravi.verify.driver import Form
+from ravi.verify.judge import Form
 from ravi.verify.report import Report, Row
-from ravi.verify.scene import Scene, papers_bound, scene_of
+from ravi.verify.setting import RunSetting, papers_bound, setting_of
 
 # What `ravi verify` runs when nothing is named: small, with the paper's constants. Under these every tabular Q_k is at
 # H and policies stay uniform, so that many a mistake would not show: hence also a tenth of the bonus, which is valid
@@ -82,7 +82,7 @@ EVERY = (
 )
 MOST_STATES = 400  # an audit solves dense systems at every epoch
 
-# Estimators of kinds of their own, by the name that a learner gives them: each with claims, a keeper, a regret bound.
+# Estimators of kinds of their own, by the name that a learner gives them: each with claims and a regret bound.
 OWN: dict[str, Any] = {"sampled": sampled, "linear": linear, "variance": variance}
 
 PAPER = (preliminaries, analysis, tables, regression, discussion)
@@ -123,32 +123,29 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     if mdp.states > MOST_STATES:
         raise validation.InputError(f"{mdp.name} has {mdp.states} states; verify takes at most {MOST_STATES}")
     if isinstance(world, Changing):
-        learner, scene = changing_rewards.scene_of(learner, world, steps)
-        return Form(learner, scene, _about(CHANGING, scene), expected.total(changing_rewards.regret(scene)))
+        learner, setting = changing_rewards.setting_of(learner, world, steps)
+        return Form(learner, setting, _about(CHANGING, setting), expected.total(changing_rewards.regret(setting)))
     if isinstance(learner.plan, Phases):
-        scene = doubling.scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-        return Form(learner, scene, _about(DOUBLING, scene), expected.total(doubling.sharp(scene)))
-    scene = scene_of(learner, mdp, steps, solve(mdp, tol=1e-12))
-    own: Any = OWN.get(scene.stated.kind)
+        setting = doubling.setting_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+        return Form(learner, setting, _about(DOUBLING, setting), expected.total(doubling.sharp(setting)))
+    setting = setting_of(learner, mdp, steps, solve(mdp, tol=1e-12))
     if learner.sets is not None:
-        own, claims = (mixtures, MIXTURES) if learner.sets.kernels else (sets, SETS)
-        return Form(learner, scene, list(claims), own.explicit(scene), own.keeper(scene))
+        of, claims = (mixtures, MIXTURES) if learner.sets.kernels else (sets, SETS)
+        return Form(learner, setting, list(claims), of.explicit(setting), plan_of=of.plan_of)
+    own: Any = OWN.get(setting.stated.kind)
     theirs = own.registry.claims if own else []
-    keeper = own.keeper(scene) if own and own.keeper else None
     if learner.parts is not None and learner.parts.backups is None:
-        bound, rungs = (own.explicit if own else papers_bound)(scene), (analysis.certificate, analysis.printed)
-        return Form(learner, scene, [*_about(CLAIMS, scene), *theirs], bound, keeper, rungs)
-    if expected.learned(scene):
-        bound, keeper = expected.explicit(scene), unknown_rewards.keeper(scene)
-        return Form(learner, scene, _about(UNKNOWN, scene), bound, keeper)
-    bound = (own or expected).explicit(scene)
-    return Form(learner, scene, [*_about(VARIANTS, scene), *theirs], bound, keeper)
+        bound, rungs = (own.explicit if own else papers_bound)(setting), (analysis.certificate, analysis.printed)
+        return Form(learner, setting, [*_about(CLAIMS, setting), *theirs], bound, rungs)
+    if expected.learned(setting):
+        return Form(learner, setting, _about(UNKNOWN, setting), expected.explicit(setting))
+    return Form(learner, setting, [*_about(VARIANTS, setting), *theirs], (own or expected).explicit(setting))
 
 
-def _about(claims: Sequence[Claim], scene: Scene) -> list[Claim]:
+def _about(claims: Sequence[Claim], setting: RunSetting) -> list[Claim]:
     """The claims of this setting."""
-    settings = ("any", scene.setting) if scene.setting == "generic" else ("any", scene.setting, "parts")
-    return [claim for claim in claims if claim.setting in settings]
+    about = ("any", setting.kind) if setting.kind == "generic" else ("any", setting.kind, "parts")
+    return [claim for claim in claims if claim.about in about]
 
 
 def wanted(claim: Claim, only: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log, sqrt
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,30 @@ from ravi.core import Array
 
 Interval: TypeAlias = Callable[[float], tuple[Array, Array]]  # level -> low, high, of each mean
 SCALES = 64  # of the random variance in Bernstein's bound, from step^2 to 2^63 step^2
+
+
+class Martingale(NamedTuple):
+    """A seed's value is one, or several."""
+
+    variance: Any  # the sum of its conditional variances
+    step: float  # the scale of its increments
+    upper: bool = False  # whether only values above the bound count
+
+
+class Law(NamedTuple):
+    """A seed's value has this law."""
+
+    values: Array
+    probabilities: Array
+
+
+def law(seeds: list[Any], values: Array, bound: float) -> Interval:
+    """That of the mean of `values`, by what is known of each seed: a `Martingale`, a `Law` or nothing."""
+    first, n = seeds[0], len(seeds)
+    if isinstance(first, Martingale):
+        variance = np.sum([one.variance for one in seeds], axis=0)
+        return bernstein(variance, max(one.step for one in seeds), n, upper=first.upper)
+    return student(values, bound) if first is None else chernoff(first.values, first.probabilities, n)
 
 
 def chernoff(values: Array, probabilities: Array, n: int) -> Interval:

@@ -8,75 +8,70 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ravi.core import MDP, Array
-from ravi.optimism.supported import outcomes
+from ravi.optimism.known_support import outcomes
 from ravi.theory import Bound, constants, generic, kl, mixture, tabular, unknown_rewards
-from ravi.verify.books import Books
 from ravi.verify.distance import growth, in_norm, solved
-from ravi.verify.scene import B_phi, B_theta, Scene, beta_of, delta_of, lam, plain
-from ravi.verify.walks import standardised
+from ravi.verify.record import Books, standardised
+from ravi.verify.setting import RunSetting
 
 
-def has(scene: Scene, part: str) -> bool:
-    return part in (scene.stated.on or ())
-
-
-def learned(scene: Scene) -> bool:
+def learned(setting: RunSetting) -> bool:
     """Whether rewards are not known."""
-    return scene.told.rewards is not None
+    return setting.told.rewards is not None
 
 
-def estimate(scene: Scene, books: Books, V: Array) -> Array:
+def estimate(setting: RunSetting, books: Books, V: Array) -> Array:
     """P_hat V   (n, X, A)."""
-    if has(scene, "sets"):
-        low, high = _of_sets(scene, books, V)
+    if setting.has("sets"):
+        low, high = _of_sets(setting, books, V)
         return (low + high) / 2
-    middle, sigma = (part[:, None, None] for part in standardised(scene, V))
+    middle, sigma = (part[:, None, None] for part in standardised(setting, V))
     U = (V - middle[..., 0]) / sigma[..., 0]
-    if scene.dimension:
-        known = np.einsum("nxad,nd->nxa", scene.phi(U), solved(books.covariance, books.response))
+    if setting.dimension:
+        known = np.einsum("nxad,nd->nxa", setting.phi(U), solved(books.covariance, books.response))
     else:
-        known = np.einsum("nxay,ny->nxa", books.moves, U) / (1 + books.moves.sum(-1))
+        known = (books.moves * U[:, setting.mdp.successors]).sum(-1) / (1 + books.visits)
     PV = middle + sigma * known
     low, high = (part[:, None, None] for part in (V.min(-1), V.max(-1)))
-    return np.clip(PV, low, high) if has(scene, "clip") else PV
+    return np.clip(PV, low, high) if setting.has("clip") else PV
 
 
-def bonus(scene: Scene, books: Books, V: Array) -> Array:
+def bonus(setting: RunSetting, books: Books, V: Array) -> Array:
     """CB   (n, X, A)."""
-    if has(scene, "sets"):
-        low, high = _of_sets(scene, books, V)
-        return times(scene) * (high - low) / 2
-    spread, scale = np.ptp(V, axis=-1)[:, None, None], _scale(scene)
-    if scene.dimension:
-        CB = scale * radius(scene, books)[:, None, None] * norms(scene, books, V)
-    elif has(scene, "centre"):
-        mdp, n = scene.mdp, books.moves.sum(-1)
-        L = mdp.states * log(2) + log(mdp.states * mdp.actions * scene.steps / delta_of(scene))
+    if setting.has("sets"):
+        low, high = _of_sets(setting, books, V)
+        return times(setting) * (high - low) / 2
+    spread, scale = np.ptp(V, axis=-1)[:, None, None], _scale(setting)
+    if setting.dimension:
+        CB = scale * radius(setting, books)[:, None, None] * norms(setting, books, V)
+    elif setting.has("centre"):
+        mdp, n = setting.mdp, books.visits
+        L = mdp.states * log(2) + log(mdp.states * mdp.actions * setting.steps / setting.delta)
         near = scale * (n * np.sqrt(2 * L / np.maximum(n, 1)) + 1) / (n + 1)  # n/(n+1) ||p_n - P||_1 + 1/(n+1)
-        CB = (spread if has(scene, "span") else scene.H) / 2 * np.minimum(1 + n / (n + 1), near)
+        CB = (spread if setting.has("span") else setting.H) / 2 * np.minimum(1 + n / (n + 1), near)
     else:
-        CB = scale * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
-    CB = np.minimum(CB, spread) if has(scene, "clip") else CB
-    return times(scene) * CB
+        CB = scale * _closed(setting) / np.sqrt(1 + books.visits)
+    CB = np.minimum(CB, spread) if setting.has("clip") else CB
+    return times(setting) * CB
 
 
-def envelope(scene: Scene, books: Books, V: Array) -> Array:
+def envelope(setting: RunSetting, books: Books, V: Array) -> Array:
     """An upper bound on CB for these and all later data: the closed beta times a width, which only falls."""
-    scale = _scale(scene)
-    if scene.dimension:
-        return times(scene) * scale * _closed(scene) * norms(scene, books, V)
-    return times(scene) * max(scale, 1.0) * _closed(scene) / np.sqrt(1 + books.moves.sum(-1))
+    scale = _scale(setting)
+    if setting.dimension:
+        return times(setting) * scale * _closed(setting) * norms(setting, books, V)
+    return times(setting) * max(scale, 1.0) * _closed(setting) / np.sqrt(1 + books.visits)
 
 
-def _of_sets(scene: Scene, books: Books, V: Array) -> tuple[Array, Array]:
+def _of_sets(setting: RunSetting, books: Books, V: Array) -> tuple[Array, Array]:
     """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
-    mdp = scene.mdp
-    moves = scene.stored(books.moves)
-    n, m = moves.sum(-1), outcomes(mdp, scene.told.support)
+    mdp = setting.mdp
+    moves = books.moves
+    n, m = moves.sum(-1), outcomes(mdp, setting.told.support)
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
-    rho = _scale(scene) * (log(mdp.states * mdp.actions / delta_of(scene)) + likely - mixed)
-    support = scene.told.support
+    rho = _scale(setting) * (log(mdp.states * mdp.actions / setting.delta) + likely - mixed)
+    support = setting.told.support
     return -by_dual(mdp, moves, rho, support, -V), by_dual(mdp, moves, rho, support, V)
 
 
@@ -103,99 +98,99 @@ def by_dual(mdp: MDP, moves: Array, rho: Array, support: bool, V: Array) -> Arra
     return np.where(n > 0, top + spread * np.minimum(least, 0.0), top)
 
 
-def times(scene: Scene) -> float:
-    return scene.mdp.discount if has(scene, "gamma") else 1.0
+def times(setting: RunSetting) -> float:
+    return setting.gamma if setting.has("gamma") else 1.0
 
 
-def norms(scene: Scene, books: Books, V: Array) -> Array:
+def norms(setting: RunSetting, books: Books, V: Array) -> Array:
     """sigma ||phi_U||_{Lambda^-1}   (n, X, A)."""
-    middle, sigma = standardised(scene, V)
-    phi = scene.phi((V - middle[:, None]) / sigma[:, None])
+    middle, sigma = standardised(setting, V)
+    phi = setting.phi((V - middle[:, None]) / sigma[:, None])
     return sigma[:, None, None] * in_norm(books.covariance, phi)
 
 
-def radius(scene: Scene, books: Books) -> Array:
+def radius(setting: RunSetting, books: Books) -> Array:
     """beta   (n,): of the determinant at hand, or of its bound."""
-    if not has(scene, "radius"):
-        return np.full(len(books.covariance), _closed(scene))
-    grown = growth(books.covariance, lam(scene))
-    return _noise(scene) * np.sqrt(grown + 2 * log(1 / delta_of(scene))) + sqrt(lam(scene)) * B_theta(scene)
+    if not setting.has("radius"):
+        return np.full(len(books.covariance), _closed(setting))
+    grown = growth(books.covariance, setting.lam)
+    return _noise(setting) * np.sqrt(grown + 2 * setting.log_inverse_delta) + sqrt(setting.lam) * setting.B_theta
 
 
-def _noise(scene: Scene) -> float:
-    return 1.0 if has(scene, "span") else scene.H / 2
+def _noise(setting: RunSetting) -> float:
+    return 1.0 if setting.has("span") else setting.H / 2
 
 
-def _size(scene: Scene) -> float:
+def _size(setting: RunSetting) -> float:
     """||phi_U|| at most."""
-    return B_phi(scene) * (2.0 if has(scene, "span") else scene.H)
+    return setting.B_phi * (2.0 if setting.has("span") else setting.H)
 
 
-def _scale(scene: Scene) -> float:
-    return 1.0 if scene.stated.beta is not None else float(scene.stated.scale)
+def _scale(setting: RunSetting) -> float:
+    return 1.0 if setting.stated.beta is not None else float(setting.stated.scale)
 
 
-def _closed(scene: Scene) -> float:
+def _closed(setting: RunSetting) -> float:
     """beta, before the run: the learner's, which its scale is part of, or that of the statement."""
-    return _proven(scene) if scene.stated.beta is None else beta_of(scene)
+    return _proven(setting) if setting.stated.beta is None else setting.beta
 
 
-def _proven(scene: Scene) -> float:
+def _proven(setting: RunSetting) -> float:
     """beta that is proven to be valid."""
-    mdp, T, delta = scene.mdp, scene.steps, delta_of(scene)
-    if has(scene, "sets"):
-        return kl.beta_mirror(scene.H, mdp.states, mdp.actions, outcomes(mdp, scene.told.support), T, delta)
-    if not scene.dimension:
-        return constants.beta_tabular_l1(scene.H, mdp.states, mdp.actions, T, delta)
-    grown = mdp.dimension * log(1 + T * _size(scene) ** 2 / (lam(scene) * mdp.dimension))
-    return _noise(scene) * sqrt(grown + 2 * log(1 / delta)) + sqrt(lam(scene)) * B_theta(scene)
+    mdp, T, delta = setting.mdp, setting.steps, setting.delta
+    if setting.has("sets"):
+        return kl.beta_mirror(setting.H, mdp.states, mdp.actions, outcomes(mdp, setting.told.support), T, delta)
+    if not setting.dimension:
+        return constants.beta_tabular_l1(setting.H, mdp.states, mdp.actions, T, delta)
+    grown = mdp.dimension * log(1 + T * _size(setting) ** 2 / (setting.lam * mdp.dimension))
+    return _noise(setting) * sqrt(grown + 2 * log(1 / delta)) + sqrt(setting.lam) * setting.B_theta
 
 
-def bonus_sum(scene: Scene, plays: int | None = None) -> float:
+def bonus_sum(setting: RunSetting, plays: int | None = None) -> float:
     """S >= E[sum_{t <= T+} min(2 CB, H)], CB of the kernel; infinite where it is larger than the theorem's. `plays`: in
     place of T, where the sum is over fewer than its beta allows for."""
-    mdp, T, H = scene.mdp, scene.steps if plays is None else plays, scene.H
-    if scene.setting == "generic" or _scale(scene) > 1:
+    mdp, T, H = setting.mdp, setting.steps if plays is None else plays, setting.H
+    if setting.kind == "generic" or _scale(setting) > 1:
         return np.inf
-    if not scene.dimension:
-        return tabular.clipped_bonus_sum(H, mdp.states, mdp.actions, T, times(scene) * _closed(scene))
-    beta = times(scene) * _closed(scene) * (H / 2 if has(scene, "span") else 1.0)
-    return mixture.clipped_bonus_sum(H, mdp.dimension, T, beta, bound=_size(scene) / H, regularization=lam(scene))
+    if not setting.dimension:
+        return tabular.clipped_bonus_sum(H, mdp.states, mdp.actions, T, times(setting) * _closed(setting))
+    beta = times(setting) * _closed(setting) * (H / 2 if setting.has("span") else 1.0)
+    return mixture.clipped_bonus_sum(H, mdp.dimension, T, beta, bound=_size(setting) / H, regularization=setting.lam)
 
 
-def reward_spread(scene: Scene) -> float:
+def reward_spread(setting: RunSetting) -> float:
     """b sqrt(n), of scale 1."""
-    return constants.reward_spread(scene.mdp.states, scene.mdp.actions, scene.steps, delta_of(scene))
+    return constants.reward_spread(setting.mdp.states, setting.mdp.actions, setting.steps, setting.delta)
 
 
-def reward_sum(scene: Scene) -> float:
+def reward_sum(setting: RunSetting) -> float:
     """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
     equality by one pair that is played once, and Student's t needs room."""
-    mdp, s = scene.mdp, max(scene.told.reward_scale, 1.0) * reward_spread(scene)
-    return unknown_rewards.bonus_sum(scene.H, mdp.states, mdp.actions, scene.steps, s)
+    mdp, s = setting.mdp, max(setting.told.reward_scale, 1.0) * reward_spread(setting)
+    return unknown_rewards.bonus_sum(setting.H, mdp.states, mdp.actions, setting.steps, s)
 
 
-def valid(scene: Scene) -> bool:
+def valid(setting: RunSetting) -> bool:
     """Whether bonuses are at least those that are proven to be valid; of RAVI-UCB+, those themselves."""
-    if learned(scene) and scene.told.reward_scale < 1:
+    if learned(setting) and setting.told.reward_scale < 1:
         return False
-    if scene.stated.beta is not None:
-        return beta_of(scene) >= scene.mdp.discount * _proven(scene)
-    return bool(scene.stated.scale == 1)
+    if setting.stated.beta is not None:
+        return setting.beta >= setting.gamma * _proven(setting)
+    return bool(setting.stated.scale == 1)
 
 
-def regret(scene: Scene, S: float | None = None) -> Bound | None:
+def regret(setting: RunSetting, S: float | None = None) -> Bound | None:
     """The bound with the eta of the run; None where the constants are not the theorem's. `S`: where these parts do not
     say it."""
-    M, known = scene.parts.inner, S is not None or scene.setting != "generic"
-    if not known or not valid(scene) or not plain(scene) or (scene.parts.pick != "uniform" and M > 1):
+    M, known = setting.parts.inner, S is not None or setting.kind != "generic"
+    if not known or not valid(setting) or not setting.plain or (setting.parts.pick != "uniform" and M > 1):
         return None
-    S = bonus_sum(scene) if S is None else S
-    H, A, eta, delta = scene.H, scene.mdp.actions, scene.parts.eta, delta_of(scene)
-    made = generic.sharp(H, A, scene.steps, S, delta=delta, eta=eta, inner_steps=M)
-    if learned(scene):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
-        return tabular.learned_rewards(made, reward_sum(scene), made.failure)
-    more = H / M if scene.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
+    S = bonus_sum(setting) if S is None else S
+    H, A, eta, delta = setting.H, setting.mdp.actions, setting.eta, setting.delta
+    made = generic.sharp(H, A, setting.steps, S, delta=delta, eta=eta, inner_steps=M)
+    if learned(setting):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
+        return tabular.learned_rewards(made, reward_sum(setting), made.failure)
+    more = H / M if setting.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made.plus(more)
 
 
@@ -204,23 +199,24 @@ def total(bound: Bound | None) -> float:
     return np.inf if bound is None else bound.total
 
 
-def explicit(scene: Scene) -> float:
-    return total(regret(scene))
+def explicit(setting: RunSetting) -> float:
+    return total(regret(setting))
 
 
-def doubled(scene: Scene) -> float:
+def doubled(setting: RunSetting) -> float:
     """2 S + H sqrt(kappa ln A E K / M) + ... where eta balances both; infinite elsewhere."""
-    found, H, M = regret(scene), scene.H, scene.parts.inner
-    if found is None or not has(scene, "balance"):
+    found, H, M = regret(setting), setting.H, setting.parts.inner
+    if found is None or not setting.has("balance"):
         return np.inf
-    mdp, S = scene.mdp, bonus_sum(scene)
-    balanced = constants.eta_balanced(H, mdp.actions, scene.steps, S, M)
-    if not np.isclose(scene.parts.eta, balanced, rtol=1e-9):
+    mdp, S = setting.mdp, bonus_sum(setting)
+    balanced = constants.eta_balanced(H, mdp.actions, setting.steps, S, M)
+    if not np.isclose(setting.eta, balanced, rtol=1e-9):
         return np.inf
-    return found.bonus + max(S, slow(scene, scene.steps)) + slow(scene, scene.steps) + found.boundary + found.failure
+    s = slow(setting, setting.steps)
+    return found.bonus + max(S, s) + s + found.boundary + found.failure
 
 
-def slow(scene: Scene, plays: int) -> float:
+def slow(setting: RunSetting, plays: int) -> float:
     """s = H sqrt(kappa log A E K / M) = H log A / (M eta_sharp) = H eta_sharp kappa E K, in so many plays."""
-    K = constants.expected_epochs(scene.H, plays)
-    return scene.H * sqrt(constants.kappa(scene.H) * log(scene.mdp.actions) * K / scene.parts.inner)
+    K = constants.expected_epochs(setting.H, plays)
+    return setting.H * sqrt(constants.kappa(setting.H) * log(setting.mdp.actions) * K / setting.parts.inner)

@@ -13,14 +13,6 @@ from ravi.core import Array
 from ravi.display import html as display
 from ravi.display.printable import counted
 from ravi.runtime.result import Run
-from ravi.theory import doubling
-from ravi.verify.books import Evidence, Worst
-from ravi.verify.chance import Interval, student
-from ravi.verify.claim import Claim
-from ravi.verify.ladder import Ladder
-from ravi.verify.scene import Scene, delta_of
-
-ALARM = 1e-6  # the false-alarm probability of one statistical claim
 
 
 class Row(NamedTuple):
@@ -46,79 +38,33 @@ class Row(NamedTuple):
         return self.measured, self.bound + self.tolerance, self.margin + self.tolerance
 
 
-def judged(
-    claim: Claim, scene: Scene, evidence: Evidence, measured: Array, bound: Array, law: Interval | None = None, *,
-    epochs: Array | None = None, reached: Array | None = None,
-) -> Row:  # fmt: skip
-    """The verdict on a claim, from the worst case of each seed (D, P) or from the value of each seed (E)."""
-    measured, bound = np.asarray(measured, float), np.asarray(bound, float)
-    if reached is not None and not reached.any():
-        why = "no epoch has valid bonuses" if claim.conditional else "nothing to measure"
-        return Row(*claim[:4], math.nan, math.nan, math.nan, "not reached", why)
-    if claim.kind == "E":
-        return _expectation(claim, scene, measured, float(bound), law)
-    rows = slice(None) if reached is None else reached
-    margins = (bound - measured)[rows]
-    tolerance = 1e-8 * max(float(evidence.audit.seen.max()), 1.0) if claim.phase == "prefix" else scene.atol
-    failed = ~(margins >= -tolerance)  # a nan fails
-    index = int(np.argmin(np.where(np.isnan(margins), -np.inf, margins)))
-    note = "" if epochs is None else f"epoch {int(epochs[rows][index])}" if epochs[rows][index] else "last epoch"
-    worst = (float(measured[rows][index]), float(bound[rows][index]), float(margins[index]))
-    if claim.kind == "P":
-        tail = _tail(failed, min(claim.events * delta_of(scene), 1.0))
-        note = f"{int(failed.sum())} of {len(failed)} seeds fail" if failed.any() else note
-        return Row(*claim[:4], *worst, "violated" if tail < ALARM else "holds", note, tolerance)
-    return Row(*claim[:4], *worst, "violated" if failed.any() else "holds", note, tolerance)
+class Ladder(NamedTuple):
+    """The ladder of bounds on the regret, means over seeds; sums over epochs are multiplied by H, the mean length of an
+    epoch (E sum_{t <= T+} gap_t = H E sum_k gap_k), and divided by M where M backups make an epoch."""
 
+    regret: float  # sum_{t <= T} gap_t
+    epochs: float  # H sum_k gap_k
+    certificate: float  # H times the exact right side of Lemma 4.3's proof (A15c)
+    lemma: float  # H times the right side of Lemma 4.3 with the measured bonuses (A15)
+    explicit: float  # the theorem, corrected; infinite where the constants are not its own
+    optimum: float  # T rho*: what any policy's regret is below
+    labels: tuple[str, ...] = (
+        "measured regret",
+        "H x sum of the epochs' gaps",
+        "exact certificate (A15c)",
+        "Lemma 4.3, measured bonuses",
+        "explicit bound",
+    )  # plans on sets of kernels have every other rung
 
-def worst_case(claim: Claim, scene: Scene, evidence: Evidence, worst: Worst, index: int) -> Row:
-    """The verdict on a claim that was measured as the run went on: the `index`-th of those in `worst`.
+    def rungs(self) -> list[tuple[str, float]]:
+        values = (self.regret, self.epochs, self.certificate, self.lemma, self.explicit)
+        return list(zip(self.labels, values if len(self.labels) == len(values) else values[::2], strict=True))
 
-    Where there are phases, from the worst case in any. A claim of probability about backups fails in phase i with
-    probability delta_i = 1 / l_i at most; with l = 1 these add up to more than 1, so it is not judged for a run as a
-    whole: it is rejected where, for some phase, so many of the n seeds fail in it that Binomial(n, delta_i) does with
-    probability below ALARM, divided by the number of phases.
-    """
-    margin, *rest = (part[..., index] for part in worst)  # (n, phases)
-    order = np.where(np.isnan(margin), -np.inf, margin).argmin(1)[:, None]  # the phase with the least room
-    measured, bound, epoch = (np.take_along_axis(part, order, 1)[:, 0] for part in rest)
-    reached = (margin != math.inf).any(1)  # what it starts at; a nan was reached
-    one = claim.kind != "P" or scene.of is None or claim.phase in ("epoch", "pair")
-    known = claim if one else claim._replace(kind="D")
-    row = judged(known, scene, evidence, measured, bound, epochs=epoch, reached=reached)._replace(kind=claim.kind)
-    if one or not reached.any():
-        return row
-    failed = ~(margin >= -scene.atol)  # a nan fails
-    n, count = failed.shape
-    tails = [_tail(failed[:, i], 1 / doubling.length(i, scene.first)) for i in range(count)]
-    i = int(np.argmin(tails))
-    note = f"{int(failed[:, i].sum())} of {n} seeds fail in phase {i}" if failed.any() else row.note
-    return row._replace(verdict="violated" if tails[i] < ALARM / count else "holds", note=note)
-
-
-def _tail(failed: Array, delta: float) -> float:
-    """The probability that as many seeds fail, where each does with probability delta."""
-    from scipy.stats import binom
-
-    return float(binom.sf(failed.sum() - 1, len(failed), delta)) if failed.any() else 1.0
-
-
-def _expectation(claim: Claim, scene: Scene, values: Array, bound: float, law: Interval | None) -> Row:
-    """From the mean of the seeds; of several means, the one with the least room."""
-    if bound == math.inf:
-        return Row(
-            *claim[:4], float(values.mean()), bound, math.inf, "not applicable", "constants are not the theorem's"
-        )
-    n, means = len(values), values.mean(0)
-    if law is None and n < 3:
-        return Row(*claim[:4], float(means), bound, math.nan, "too few seeds", "")
-    low, high = (law or student(values, bound))(ALARM / means.size)
-    rooms = np.ravel(np.minimum(means - low, high - means))
-    index = int(np.argmin(np.where(np.isnan(rooms), -np.inf, rooms)))
-    mean, room = float(np.ravel(means)[index]), float(rooms[index])
-    verdict = "holds" if room >= -scene.atol else "violated"  # a nan is a violation
-    error = f"± {float(values.reshape(n, -1)[:, index].std(ddof=1)) / math.sqrt(n):.3g}" if n > 1 else ""
-    return Row(*claim[:4], mean, bound, room if claim.equality else bound - mean, verdict, error)
+    def __str__(self) -> str:
+        lines = [f"{'The ladder':32} {'value':>14} {'x regret':>12}"]
+        for label, value in self.rungs():
+            lines.append(f"{label:32} {value:14.6g} {value / self.regret if self.regret > 0 else np.nan:12.4g}")
+        return "\n".join([*lines, f"{'(T x optimum)':32} {self.optimum:14.6g}"])
 
 
 class Report:

@@ -14,27 +14,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Path
+from ravi.core import MDP, Array
 from ravi.estimators.sampled import deviation, draw
 from ravi.mdps.building import uniforms
+from ravi.runtime import tree
 from ravi.theory import sampled as theory
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.distance import in_norm, nil, relative, solved, worst
-from ravi.verify.expected import has
-from ravi.verify.scene import B_theta, Scene, delta_of, lam, mixture_beta, of_theorem_4_1, theta_of
+from ravi.verify.distance import in_norm, relative, solved, worst
+from ravi.verify.lemmas import Measured
+from ravi.verify.record import Played, before
+from ravi.verify.regression import corner
+from ravi.verify.setting import RunSetting, mixture_beta, of_theorem_4_1
 
 registry = Registry("sampled")
 claim = registry.claim
 
 
 class Books(NamedTuple):
-    covariance: Array  # Lambda = lambda I + sum phi~ phi~^T   (n, d, d)
-    response: Array  # b = sum phi~ U(y)                       (n, d)
-    bias: Array  # sum eps^2                                   (n,)
-    noise: Array  # sum phi~ n                                 (n, d)
-    shift: Array  # sum phi~ z                                 (n, d)
+    """When each epoch opens, and at the end: K + 1 rows."""
+
+    covariance: Array  # Lambda = lambda I + sum phi~ phi~^T   (rows, d, d)
+    response: Array  # b = sum phi~ U(y)                       (rows, d)
+    bias: Array  # sum eps^2                                   (rows,)
+    noise: Array  # sum phi~ n                                 (rows, d)
+    shift: Array  # sum phi~ z                                 (rows, d)
 
 
 class Drawn(NamedTuple):
@@ -45,8 +49,8 @@ class Drawn(NamedTuple):
     bound: float  # B, for ||theta|| and ||phi~|| / H
 
 
-def drawn(scene: Scene) -> Drawn:
-    return _drawn(scene.mdp, scene.stated.samples, scene.stated.draws, has(scene, "centre"))
+def drawn(setting: RunSetting) -> Drawn:
+    return _drawn(setting.mdp, setting.stated.samples, setting.stated.draws, setting.has("centre"))
 
 
 @lru_cache(maxsize=4)
@@ -72,167 +76,166 @@ def _drawn(mdp: MDP, m: int, seed: int, centre: bool) -> Drawn:
     return Drawn(weight[..., None] * psi, errors, bound)
 
 
-def split(scene: Scene, V: Array) -> tuple[Array, Array, Array]:
-    """U (n, X), its c (n,) and max |U| (n,)."""
+def split(setting: RunSetting, V: Array) -> tuple[Array, Array, Array]:
+    """U (rows, X), its c (rows,) and max |U| (rows,)."""
     low, high = V.min(-1), V.max(-1)
-    if not has(scene, "centre"):
+    if not setting.has("centre"):
         return V, np.zeros(len(V)), high
     return V - ((low + high) / 2)[:, None], (low + high) / 2, (high - low) / 2
 
 
-def phi_of(scene: Scene, U: Array) -> Array:
-    """phi~_U   (n, X, A, d)."""
-    return np.einsum("xajd,nxaj->nxad", drawn(scene).features, U[:, scene.mdp.successors])
+def phi_of(setting: RunSetting, U: Array) -> Array:
+    """phi~_U   (rows, X, A, d)."""
+    return np.einsum("xajd,nxaj->nxad", drawn(setting).features, U[:, setting.mdp.successors])
 
 
-def keeper(scene: Scene) -> Keeper:
-    d, theta = scene.mdp.dimension, theta_of(scene)
-
-    def init(keys: Array) -> Books:
-        n = len(keys)
-        first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
-        return Books(first, np.zeros((n, d)), np.zeros(n), np.zeros((n, d)), np.zeros((n, d)))
-
-    def follow(m: Audit, path: Path, learned: Array) -> None:
-        books, V = m.own, m.played.V
-        rows, cols = np.nonzero(learned)
-        if not len(rows):
-            return
-        x, a, y = path.state[rows, cols], path.action[rows, cols], path.successor[rows, cols]
-        U, _, size = split(scene, V)
-        phi, missed = phi_of(scene, U)[rows, x, a], (scene.phi(U) - phi_of(scene, U))[rows, x, a]
-        noise = U[rows, y] - np.einsum("iy,iy->i", scene.P[x, a], U[rows])
-        np.add.at(books.covariance, rows, phi[:, :, None] * phi[:, None, :])
-        for total, term in ((books.response, U[rows, y]), (books.noise, noise), (books.shift, missed @ theta)):
-            np.add.at(total, rows, phi * term[:, None])
-        np.add.at(books.bias, rows, (size[rows] * drawn(scene).errors[x, a]) ** 2)
-
-    return Keeper(init, follow)
+def books(s: Played) -> Books:
+    return s.made(books_of)
 
 
-def embedded(s: Seen) -> Any:
+def books_of(s: Played) -> Books:
+    setting, T, d = s.setting, s.setting.steps, s.setting.mdp.dimension
+    e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))
+    U, _, size = split(setting, s.V)
+    phi, missed = phi_of(setting, U)[e, x, a], (setting.phi(U) - phi_of(setting, U))[e, x, a]
+    noise = U[e, y] - np.einsum("iy,iy->i", setting.P[x, a], U[e])
+    eps = size[e] * drawn(setting).errors[x, a]
+
+    def summed(terms: Array) -> Array:
+        found = np.zeros((s.K, *terms.shape[1:]))
+        np.add.at(found, e, terms)
+        return before(found)
+
+    Lam = setting.lam * np.eye(d) + summed(phi[:, :, None] * phi[:, None, :])
+    b, noises, shift = (summed(phi * part[:, None]) for part in (U[e, y], noise, missed @ setting.theta))
+    return Books(Lam, b, summed(eps**2), noises, shift)
+
+
+def opened(s: Played) -> Books:
+    """When each epoch opens: K rows."""
+    return tree.take(books(s), np.arange(s.K))
+
+
+def embedded(s: Played) -> Any:
     """phi~ of V_k, as the learner has it."""
-    return s.scene.parts.estimator.embed(s.after.V)
+    return s.setting.parts.estimator.embed(s.V)
 
 
 # ---- features and data
 
 
 @claim("N1a", "phi~_k = sum_x' (c / (m q)) psi U_k, with the m draws that it names", "sampled features")
-def features(s: Seen) -> tuple[Array, Array]:
-    U, middle, _ = split(s.scene, s.after.V)
+def features(s: Played) -> Measured:
+    U, middle, _ = split(s.setting, s.V)
     found = embedded(s)
-    return worst(np.abs(found.phi - phi_of(s.scene, U)), np.abs(found.middle - middle[:, None, None])), nil(s)
+    return worst(np.abs(found.phi - phi_of(s.setting, U)), np.abs(found.middle - middle[:, None, None])), 0.0
 
 
 @claim("N1b", "||phi - phi~|| <= eps, at V_k and at a corner of [0, H]^X", "sampled features")
-def error_is_covered(s: Seen) -> tuple[Array, Array]:
+def error_is_covered(s: Played) -> Measured:
     """phi from the truth, phi~ and eps from the learner."""
-    corner = np.random.default_rng(s.k).integers(0, 2, size=(1, s.scene.mdp.states)) * s.scene.H  # for all seeds
+    corners = np.array([corner(k, s.V.shape[1]) for k in range(1, s.K + 1)]) * s.H
     found = []
-    for V, known in ((s.after.V, embedded(s)), (corner, s.scene.parts.estimator.embed(corner))):
-        missed = np.linalg.norm(s.scene.phi(split(s.scene, V)[0]) - known.phi, axis=-1)
-        found.append(worst(missed - known.error))
-    return np.maximum(*found), nil(s)
+    for V in (s.V, corners):
+        known = s.setting.parts.estimator.embed(V)
+        found.append(np.linalg.norm(s.setting.phi(split(s.setting, V)[0]) - known.phi, axis=-1) - known.error)
+    return worst(*found), 0.0
 
 
 @claim("N1c", "||phi~_k|| <= B H, B for phi~", "Assumption 5.3")
-def features_are_bounded(s: Seen) -> tuple[Array, Array]:
-    return worst(np.linalg.norm(embedded(s).phi, axis=-1)), nil(s) + drawn(s.scene).bound * s.scene.H
+def features_are_bounded(s: Played) -> Measured:
+    return worst(np.linalg.norm(embedded(s).phi, axis=-1)), drawn(s.setting).bound * s.H
 
 
-claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k", "Algorithm 3",
-      phase="data")(lambda s: lemmas.regression(s, s.own))  # fmt: skip
+claim("N2a", "Lambda = lambda I + sum phi~ phi~^T, b = sum phi~ U(y), over t < T_k",
+      "Algorithm 3")(lambda s: lemmas.regression(s, books(s)))  # fmt: skip
 
 
-@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features", phase="data")
-def squares(s: Seen) -> tuple[Array, Array]:
-    return relative(s.data.bias[:, None], s.own.bias[:, None]), nil(s)
+@claim("N2b", "the bias is sum eps_t(x_t, a_t)^2, over t < T_k", "sampled features")
+def squares(s: Played) -> Measured:
+    return relative(s.learned.data.bias[:, None], books(s).bias[:, None]), 0.0
 
 
 @claim("N2c", "P_hat V_k = c + <phi~_k, Lambda^-1 b>", "Algorithm 3")
-def estimate(s: Seen) -> tuple[Array, Array]:
-    U, middle, _ = split(s.scene, s.after.V)
-    theta = solved(s.own.covariance, s.own.response)
-    right = middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.scene, U), theta)
-    return lemmas.estimate(s, right)
+def estimate(s: Played) -> Measured:
+    (U, middle, _), own = split(s.setting, s.V), opened(s)
+    theta = solved(own.covariance, own.response)
+    return lemmas.estimate(s, middle[:, None, None] + np.einsum("nxad,nd->nxa", phi_of(s.setting, U), theta))
 
 
-def bonus(s: Seen, scale: float) -> Array:
-    """The bonus that is proved to be valid, times `scale`   (n, X, A)."""
-    U, _, size = split(s.scene, s.after.V)
-    B, eps = B_theta(s.scene), size[:, None, None] * drawn(s.scene).errors
-    radius = mixture_beta(s.scene, drawn(s.scene).bound) + B * np.sqrt(s.own.bias)
-    return scale * (radius[:, None, None] * in_norm(s.own.covariance, phi_of(s.scene, U)) + B * eps)
+def bonus(s: Played, scale: float) -> Array:
+    """The bonus that is proved to be valid, times `scale`   (K, X, A)."""
+    (U, _, size), own, B = split(s.setting, s.V), opened(s), s.setting.B_theta
+    radius = mixture_beta(s.setting, drawn(s.setting).bound) + B * np.sqrt(own.bias)
+    eps = size[:, None, None] * drawn(s.setting).errors
+    return scale * (radius[:, None, None] * in_norm(own.covariance, phi_of(s.setting, U)) + B * eps)
 
 
 @claim("N2d", "CB_k = (beta + B_theta sqrt(sum eps_t^2)) ||phi~_k|| + B_theta eps_k", "sampled features")
-def bonuses(s: Seen) -> tuple[Array, Array]:
-    return lemmas.bonus(s, bonus(s, float(s.scene.stated.scale)))
+def bonuses(s: Played) -> Measured:
+    return lemmas.bonus(s, bonus(s, float(s.setting.stated.scale)))
 
 
 # ---- why it is valid
 
 
 @claim("N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2")
-def error_identity(s: Seen) -> tuple[Array, Array]:
-    U, theta, b = split(s.scene, s.after.V)[0], theta_of(s.scene), s.own
-    by = solved(b.covariance, b.noise + b.shift - lam(s.scene) * theta)
-    phi = phi_of(s.scene, U)
-    return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.scene.phi(U) - phi) @ theta)
+def error_identity(s: Played) -> Measured:
+    U, theta, own = split(s.setting, s.V)[0], s.setting.theta, opened(s)
+    by = solved(own.covariance, own.noise + own.shift - s.setting.lam * theta)
+    phi = phi_of(s.setting, U)
+    return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.setting.phi(U) - phi) @ theta)
 
 
-@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features", phase="data")
-def shift_is_covered(s: Seen) -> tuple[Array, Array]:
+@claim("N4", "||sum phi~_i z_i|| <= B_theta sqrt(bias)", "sampled features")
+def shift_is_covered(s: Played) -> Measured:
     """The shift from the truth, the bias from the learner."""
-    return in_norm(s.own.covariance, s.own.shift), B_theta(s.scene) * np.sqrt(s.data.bias)
+    return in_norm(books(s).covariance, books(s).shift), s.setting.B_theta * np.sqrt(s.learned.data.bias)
 
 
-@claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P",
-       phase="data")  # fmt: skip
-def self_normalised(s: Seen) -> tuple[Array, Array]:
-    return lemmas.self_normalised(s, s.own.covariance, s.own.noise)
+@claim("N5", "||sum phi~_i n_i|| <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P")
+def self_normalised(s: Played) -> Measured:
+    return lemmas.self_normalised(s.setting, books(s).covariance, books(s).noise)
 
 
 @claim("N6", "|(P - P_hat) V_k| <= CB_k of scale 1, whatever the scale", "Lemma 5.4", kind="P")
-def validity(s: Seen) -> tuple[Array, Array]:
+def validity(s: Played) -> Measured:
     return lemmas.within(s, bonus(s, 1.0))
 
 
 @claim("N7", "e <= S (sqrt(s / m) + sqrt(2 ln(X A / delta) / m)), for draws by the run's seeds", "McDiarmid", kind="P",
-       phase="run")  # fmt: skip
-def deviations(e: Evidence) -> tuple[Array, Array]:
+       per="run")  # fmt: skip
+def deviations(s: Played) -> Measured:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
-    problem, m = e.scene.mdp.problem, e.scene.stated.samples
-    limit = deviation(problem, m, delta_of(e.scene))
-    found = [draw(problem, m, seed, centre=has(e.scene, "centre")).errors for seed in e.run.seeds]
-    return np.array([(errors - limit).max() for errors in found]), np.zeros(e.n)
+    problem, m = s.setting.mdp.problem, s.setting.stated.samples
+    errors = draw(problem, m, s.seed, centre=s.setting.has("centre")).errors
+    return (errors - deviation(problem, m, s.setting.delta)).max(), 0.0
 
 
 # ---- the bounds
 
 
-def numbers(scene: Scene) -> dict[str, float]:
-    made, most = drawn(scene), scene.H / 2 if has(scene, "centre") else scene.H
+def numbers(setting: RunSetting) -> dict[str, float]:
+    made, most = drawn(setting), setting.H / 2 if setting.has("centre") else setting.H
     return {
-        "bound": made.bound, "parameter_bound": B_theta(scene), "error": most * float(made.errors.max()),
-        "regularization": lam(scene), "delta": delta_of(scene),
+        "bound": made.bound, "parameter_bound": setting.B_theta, "error": most * float(made.errors.max()),
+        "regularization": setting.lam, "delta": setting.delta,
     }  # fmt: skip
 
 
-def bonus_sum(scene: Scene) -> float:
+def bonus_sum(setting: RunSetting) -> float:
     """Infinite where bonuses are larger than the theorem's."""
-    if scene.stated.scale > 1:
+    if setting.stated.scale > 1:
         return np.inf
-    return theory.bonus_sum(scene.H, scene.mdp.dimension, scene.steps, **numbers(scene))
+    return theory.bonus_sum(setting.H, setting.mdp.dimension, setting.steps, **numbers(setting))
 
 
-def explicit(scene: Scene) -> float:
+def explicit(setting: RunSetting) -> float:
     """Infinite where the constants are not the theorem's."""
-    mdp, T = scene.mdp, scene.steps
-    if scene.stated.scale != 1 or not of_theorem_4_1(scene):
+    mdp, T = setting.mdp, setting.steps
+    if setting.stated.scale != 1 or not of_theorem_4_1(setting):
         return np.inf
-    return theory.corrected(scene.H, mdp.dimension, mdp.actions, T, **numbers(scene)).total
+    return theory.corrected(setting.H, mdp.dimension, mdp.actions, T, **numbers(setting)).total
 
 
 claim("N8", "E sum_{t<=T+} CB_t <= (beta + B_theta eps sqrt(T)) N + B_theta eps (T + gamma H)", "Lemma 5.5",

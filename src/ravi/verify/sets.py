@@ -1,7 +1,7 @@
 """Claims about the optimistic plans of RAVI-KL (greedy, slack): the lemmas of docs/explanation/kl.md, on every plan.
 
-When a plan is made, a keeper makes the radii from the observer's counts by their formulas, finds the fixed points by
-plain value iteration, and holds what is played against them. Phases are the epochs of the run. No padding is played.
+The radii are made from the record's counts by their formulas, the fixed points by plain value iteration, and what is
+played is held against them. Epochs are the phases of the run. No padding is played.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln, rel_entr
 
-from ravi.core import MDP, Array, Path
+from ravi.core import MDP, Array
 from ravi.estimators.counts import Counts
+from ravi.optimism.known_support import on_support, outcomes
 from ravi.optimism.relative_entropy import highest_rewards, largest
-from ravi.optimism.supported import known, outcomes
 from ravi.theory import kl as theory
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Evidence, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.distance import nil, worst
+from ravi.verify.distance import worst
 from ravi.verify.expected import by_dual
-from ravi.verify.scene import Scene
-from ravi.verify.walks import values
+from ravi.verify.lemmas import Measured
+from ravi.verify.record import Played, values
+from ravi.verify.setting import RunSetting
 
 CLOSE = 1e-11  # of H: value iteration ends at moves of this size
 
@@ -34,54 +34,34 @@ claim = registry.claim
 
 
 class Plan(NamedTuple):
-    """A plan of every seed, recorded when it is made; seeds first."""
+    """The plans of a seed, each as it was made."""
 
-    time: Array  # t                                                    (n,)
-    earned: Array  # plays whose rewards were counted                   (n, X, A)
-    V: Array  # of the fixed point of L_C                               (n, X)
-    own: Array  # V_k, of the played policy with its best kernels       (n, X)
-    U: Array  # (1 - gamma) <nu_0, V>                                   (n,)
-    U_own: Array  # of V_k                                              (n,)
-    gap: Array  # of the played policy                                  (n,)
-    valid: Array  # max_C <q, V*> >= P V* at (x, pi*(x)), for all x     (n,)
-    g: Array  # V_k - r - gamma P V_k at the played action              (n, X)
-    variance: Array  # of V_k under P there                             (n, X)
-    plays: Array  # n there                                             (n, X)
-    eps: Array  # slack (U(rho) - U(rho / 2)); of a mixture eps_t        (n,)
-    tol: Array  # what the plan's tolerance costs                       (n,)
+    time: Array  # t                                                    (K,)
+    earned: Array  # plays whose rewards were counted                   (K, X, A)
+    V: Array  # of the fixed point of L_C                               (K, X)
+    own: Array  # V_k, of the played policy with its best kernels       (K, X)
+    U: Array  # (1 - gamma) <nu_0, V>                                   (K,)
+    U_own: Array  # of V_k                                              (K,)
+    gap: Array  # of the played policy                                  (K,)
+    lead: Array  # (1 - gamma) <nu_0, V_k - V^{pi_k}>                   (K,)
+    valid: Array  # max_C <q, V*> >= P V* at (x, pi*(x)), for all x     (K,)
+    g: Array  # V_k - r - gamma P V_k at the played action              (K, X)
+    variance: Array  # of V_k under P there                             (K, X)
+    plays: Array  # n there                                             (K, X)
+    eps: Array  # slack (U(rho) - U(rho / 2)); of a mixture eps_t        (K,)
+    tol: Array  # what the plan's tolerance costs                       (K,)
     made: Any  # what else its sets are made of: `Radii`; of a mixture `mixtures.Likely`
+
+    @property
+    def charge(self) -> Array:
+        """What Theorem 1 charges a step under each with   (K,)."""
+        return ~self.valid + self.eps + self.tol + self.lead
 
 
 class Radii(NamedTuple):
-    rho: Array  # by their formula                                      (n, X, A)
-    rewards: Array  # r, or their upper bounds                          (n, X, A)
-    near: Array  # n KL(p_hat || P) <= ln(X A T) + C_B(n), all pairs    (n,)
-
-
-class Sums(NamedTuple):
-    """Along the steps t <= T   (n,)."""
-
-    invalid: Array  # plays under invalid plans
-    lead: Array  # sum (1 - gamma) <nu_0, V_k - V^{pi_k}>
-    g: Array  # sum g(x_t, a_t)
-    size: Array  # sum |g(x_t, a_t)|
-    variance: Array  # sum Var_P(V_k)(x_t, a_t)
-    roots: Array  # sum n^{-1/2} over steps with n >= 1
-    inverse: Array  # sum 1 / n over them
-    first: Array  # plays with n = 0
-    doublings: Array  # phases that end without a reset, before T
-    irregular: Array  # phases before the last that do not begin and end at resets
-    certified: Array  # sum of what Theorem 1 charges a play with before anything is bounded
-    age: Array  # max of t - (2 s - 1), t in the phase that began at s
-
-
-class Kept(NamedTuple):
-    """What is kept of the plans of a run."""
-
-    plan: Any  # the Plan in force; () before the first
-    began: Array  # whether its phase began after a reset, or at x_1   (n,)
-    sums: Sums
-    steps: Any = ()  # what a mixture adds up along the steps besides
+    rho: Array  # by their formula                                      (K, X, A)
+    rewards: Array  # r, or their upper bounds                          (K, X, A)
+    near: Array  # n KL(p_hat || P) <= ln(X A T) + C_B(n), all pairs    (K,)
 
 
 # ---- every plan
@@ -89,196 +69,161 @@ class Kept(NamedTuple):
 
 @claim("K1", "n and N' are of what was played, and so are the visits whose rewards were counted",
        "docs/explanation/kl.md")  # fmt: skip
-def counts(s: Seen) -> tuple[Array, Array]:
-    moves, n = s.scene.stored(s.books.moves), s.books.moves.sum(-1)
-    return worst(np.abs(s.data.moves - moves), np.abs(s.data.visits - n), np.abs(s.own.plan.earned - n)), nil(s)
+def counts(s: Played) -> Measured:
+    D, n = s.data, s.books.visits
+    return worst(np.abs(D.moves - s.books.moves), np.abs(D.visits - n), np.abs(s.plan.earned - n)), 0.0
 
 
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
-def duality(s: Seen) -> tuple[Array, Array]:
-    mdp, support, p, moves = s.scene.mdp, s.scene.told.support, s.own.plan, s.scene.stored(s.books.moves)
-    found = largest(known(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
-    return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), nil(s)
+def duality(s: Played) -> Measured:
+    mdp, support, p, moves = s.setting.mdp, s.setting.told.support, s.plan, s.books.moves
+    found = largest(on_support(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
+    return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), 0.0
 
 
 @claim("K3", "r <= their upper confidence bounds at pi*, and P V* <= max_C <q, V*>, where valid: V >= V*", "Lemma 4")
-def optimism(s: Seen) -> tuple[Array, Array]:
-    below = (s.scene.solution.V - s.own.plan.V).max(-1)
-    return np.where(s.own.plan.valid, below, -np.inf), nil(s) + s.scene.solution.error
+def optimism(s: Played) -> Measured:
+    below = (s.setting.solution.V - s.plan.V).max(-1)
+    return np.where(s.plan.valid, below, -np.inf), s.setting.solution.error
 
 
 @claim("K4", "the played policy's own optimistic return >= U - eps - (1 + slack) gamma tol_t", "Corollary")
-def nearly_the_most_optimistic(s: Seen) -> tuple[Array, Array]:
-    p = s.own.plan
-    return p.U - p.U_own, p.eps + p.tol
+def nearly_the_most_optimistic(s: Played) -> Measured:
+    return s.plan.U - s.plan.U_own, s.plan.eps + s.plan.tol
 
 
 @claim(
     "K5", "gap(pi_k) <= 1{invalid} + eps + (1 + slack) gamma tol_t + (1 - gamma) <nu_0, V_k - V^{pi_k}>", "Theorem 1"
 )
-def certificate(s: Seen) -> tuple[Array, Array]:
-    return s.own.plan.gap, charge(s.scene, s.own.plan)
-
-
-def lead(scene: Scene, p: Plan) -> Array:
-    """(1 - gamma) <nu_0, V_k - V^{pi_k}>."""
-    return p.U_own - (scene.solution.optimum - p.gap)
-
-
-def charge(scene: Scene, p: Plan) -> Array:
-    """What Theorem 1 charges a step under this plan with."""
-    return ~p.valid + p.eps + p.tol + lead(scene, p)
+def certificate(s: Played) -> Measured:
+    return s.plan.gap, s.plan.charge
 
 
 @claim("K6", "n KL(p_hat || P) <= ln(X A T) + C_B(n), for all pairs", "Lemma 2", kind="P")
-def near(s: Seen) -> tuple[Array, Array]:
-    return (~s.own.plan.made.near).astype(float), nil(s)
+def near(s: Played) -> Measured:
+    return (~s.plan.made.near).astype(float), 0.0
 
 
-def _deviation(s: Seen) -> tuple[Array, Array, Array]:
-    """gamma (q_k - P) V_k = V_k - r_up - gamma P V_k, rho / n and rho_G / n, at the played actions   (n, X) each."""
-    mdp, p, chosen = s.scene.mdp, s.own.plan, s.after.policy.argmax(-1)[..., None]
-    rho, surplus = (np.take_along_axis(part, chosen, 2)[..., 0] for part in (p.made.rho, p.made.rewards - mdp.rewards))
+def deviation(s: Played) -> tuple[Array, Array, Array]:
+    """gamma (q_k - P) V_k = V_k - r_up - gamma P V_k, rho / n and rho_G / n, at the played actions   (K, X) each."""
+    p, chosen = s.plan, s.at.policy.argmax(-1)[..., None]
+    surplus = p.made.rewards - s.setting.mdp.rewards
+    rho, surplus = (np.take_along_axis(part, chosen, 2)[..., 0] for part in (p.made.rho, surplus))
     n = np.maximum(p.plays, 1)
-    return p.g - surplus, rho / n, _near(s.scene, n) / n
+    return p.g - surplus, rho / n, radius_of_truth(s.setting, n) / n
 
 
-def _where_near(s: Seen, over: Array) -> tuple[Array, Array]:
-    p = s.own.plan
-    return np.where(p.made.near, np.where(p.plays > 0, over, -np.inf).max(-1), -np.inf), nil(s)
+def where_near(s: Played, over: Array) -> Measured:
+    return np.where(s.plan.made.near, np.where(s.plan.plays > 0, over, -np.inf).max(-1), -np.inf), 0.0
 
 
 @claim("K7", "gamma (q_k - P) V_k <= gamma H (sqrt(rho / 2n) + sqrt(rho_G / 2n)), where P is near p_hat", "Theorem 1")
-def by_range(s: Seen) -> tuple[Array, Array]:
-    off, rho, rho_G = _deviation(s)
-    return _where_near(s, off - s.scene.mdp.discount * s.scene.H * (np.sqrt(rho / 2) + np.sqrt(rho_G / 2)))
+def by_range(s: Played) -> Measured:
+    off, rho, rho_G = deviation(s)
+    return where_near(s, off - s.gamma * s.H * (np.sqrt(rho / 2) + np.sqrt(rho_G / 2)))
 
 
 @claim("K8", "gamma |(q_k - P) V_k| <= gamma (a sqrt(rho Var_P(V_k) / n) + b H rho / n), where P is near p_hat",
        "Theorem 2")  # fmt: skip
-def by_variance(s: Seen) -> tuple[Array, Array]:
-    off, *radii = _deviation(s)
+def by_variance(s: Played) -> Measured:
+    off, *radii = deviation(s)
     rho, a, b = np.maximum(*radii), sqrt(2) + sqrt(6), 2 / 3 + sqrt(32 / 3)
-    limit = s.scene.mdp.discount * (a * np.sqrt(rho * s.own.plan.variance) + b * s.scene.H * rho)
-    return _where_near(s, np.abs(off) - limit)
+    return where_near(s, np.abs(off) - s.gamma * (a * np.sqrt(rho * s.plan.variance) + b * s.H * rho))
 
 
 # ---- the whole run
 
 
-@claim("K9a", "a plan in force at t was made at s >= (t + 1) / 2", "Theorem 1", phase="run")
-def plans_are_young(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.own.sums.age, np.zeros(e.n)
+def along(s: Played, f: Array) -> Array:
+    """f_k(x_t) of f (K, X), step by step   (T,)."""
+    return f[s.epoch, s.x]
 
 
-@claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over steps with n >= 1", "Theorem 1", phase="run")
-def roots(e: Evidence) -> tuple[Array, Array]:
-    X, A = e.scene.mdp.states, e.scene.mdp.actions
-    return e.audit.own.sums.roots, np.full(e.n, (1 + sqrt(2)) * sqrt(X * A * e.run.steps))
+@claim("K9a", "a plan in force at t was made at s >= (t + 1) / 2", "Theorem 1", per="run")
+def plans_are_young(s: Played) -> Measured:
+    return (s.lengths - s.starts).max(), 0.0
+
+
+@claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over steps with n >= 1", "Theorem 1", per="run")
+def roots(s: Played) -> Measured:
+    n, mdp = along(s, s.plan.plays), s.setting.mdp
+    return (n[n > 0] ** -0.5).sum(), (1 + sqrt(2)) * sqrt(mdp.states * mdp.actions * s.setting.steps)
 
 
 @claim("K9c", "sum 1 / n <= 2 X A ln(1 + T / X A) over them, and at most X A steps have n = 0", "Theorem 2",
-       phase="run")  # fmt: skip
-def inverses(e: Evidence) -> tuple[Array, Array]:
-    pairs, s = e.scene.mdp.states * e.scene.mdp.actions, e.audit.own.sums
-    return np.maximum(s.inverse - 2 * pairs * log(1 + e.run.steps / pairs), s.first - pairs), np.zeros(e.n)
+       per="run")  # fmt: skip
+def inverses(s: Played) -> Measured:
+    n, pairs = along(s, s.plan.plays), s.setting.mdp.states * s.setting.mdp.actions
+    over = (1 / n[n > 0]).sum() - 2 * pairs * log(1 + s.setting.steps / pairs)
+    return max(over, (n == 0).sum() - pairs), 0.0
 
 
-@claim("K9d", "at most D = min{T, X A (1 + log2 max{1, T / X A})} phases end by doubling", "Theorem 1", phase="run")
-def doublings(e: Evidence) -> tuple[Array, Array]:
-    most = theory.doublings(e.scene.mdp.states, e.scene.mdp.actions, e.run.steps)
-    return e.audit.own.sums.doublings, np.full(e.n, most)
+def at_resets(s: Played) -> Array:
+    """Whether each phase began with the run or after a reset   (K,)."""
+    return np.append(True, s.reset[s.starts[1:] - 2])
+
+
+def by_doubling(s: Played) -> int:
+    """How many phases ended without a reset, before T."""
+    return int((~at_resets(s)).sum())
+
+
+@claim("K9d", "at most D = min{T, X A (1 + log2 max{1, T / X A})} phases end by doubling", "Theorem 1", per="run")
+def doublings(s: Played) -> Measured:
+    return by_doubling(s), theory.doublings(s.setting.mdp.states, s.setting.mdp.actions, s.setting.steps)
+
+
+def invalid_steps(s: Played) -> float:
+    return float((s.lengths * ~s.plan.valid).sum())
 
 
 @claim("K10", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E")
-def invalid(e: Evidence) -> tuple[Array, Array]:
-    mdp = e.scene.mdp
-    levels = theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(made_at(e)))
-    return e.audit.own.sums.invalid, np.array(levels.sum())
+def invalid(s: Played) -> Measured:
+    mdp = s.setting.mdp
+    levels = theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(made_at(s)))
+    return invalid_steps(s), levels.sum()
 
 
-def made_at(e: Evidence) -> Array:
+def made_at(s: Played) -> Array:
     """The earliest time at which the plan in force at t may have been made, for t = 1, ..., T (K9a): the chance that
     it is invalid is at most the level of that time."""
-    return np.arange(2, e.run.steps + 2) / 2
+    return np.arange(2, s.setting.steps + 2) / 2
 
 
-def irregular(e: Evidence) -> Array:
+def irregular(s: Played) -> int:
     """Phases that do not begin and end at resets: those before the last, and the one in which T falls."""
-    return e.audit.own.sums.irregular + 1
+    reset = at_resets(s)
+    return int((~(reset[:-1] & reset[1:])).sum()) + 1
 
 
 @claim("K11", "E sum ((1 - gamma) <nu_0, V_k - V^{pi_k}> - g_t) <= 2 H E phases that do not begin and end at resets",
        "Theorem 1", kind="E")  # fmt: skip
-def telescoped(e: Evidence) -> tuple[Array, Array]:
-    return e.audit.own.sums.lead - e.audit.own.sums.g - 2 * e.scene.H * irregular(e), np.array(0.0)
+def telescoped(s: Played) -> Measured:
+    return (s.lengths * s.plan.lead).sum() - along(s, s.plan.g).sum() - 2 * s.H * irregular(s), 0.0
 
 
 @claim("K12", "gamma E sum Var_P(V_k) <= E (2 H T + 2 H sum |g_t| + H^2 phases as in K11)", "Theorem 2", kind="E")
-def variances(e: Evidence) -> tuple[Array, Array]:
-    H, T, s = e.scene.H, e.run.steps, e.audit.own.sums
-    return e.scene.mdp.discount * s.variance - 2 * H * T - 2 * H * s.size - H**2 * irregular(e), np.array(0.0)
+def variances(s: Played) -> Measured:
+    H, variance, size = s.H, along(s, s.plan.variance).sum(), np.abs(along(s, s.plan.g)).sum()
+    return s.gamma * variance - 2 * H * s.setting.steps - 2 * H * size - H**2 * irregular(s), 0.0
 
 
-def explicit(scene: Scene, form: Any = theory.regret) -> float:
+def explicit(setting: RunSetting, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
-    mdp, given = scene.mdp, scene.sets
-    if given.scale != 1 or scene.told.reward_scale != 1:
+    mdp, given = setting.mdp, setting.sets
+    if given.scale != 1 or setting.told.reward_scale != 1:
         return np.inf
-    X, A, unknown = mdp.states, mdp.actions, scene.told.rewards is not None
+    X, A, unknown = mdp.states, mdp.actions, setting.told.rewards is not None
     more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
-    return float(form(scene.H, X, A, outcomes(mdp, True), scene.steps, **more))
+    return float(form(setting.H, X, A, outcomes(mdp, True), setting.steps, **more))
 
 
 claim("K13", "R_T <= the bound of Theorem 1", "Theorem 1",
-      kind="E")(lemmas.regret(lambda scene: explicit(scene, theory.optimism)))  # fmt: skip
+      kind="E")(lemmas.regret(lambda setting: explicit(setting, theory.optimism)))  # fmt: skip
 claim("K14", "R_T <= the bound of Theorem 2", "Theorem 2",
-      kind="E")(lemmas.regret(lambda scene: explicit(scene, theory.variance)))  # fmt: skip
+      kind="E")(lemmas.regret(lambda setting: explicit(setting, theory.variance)))  # fmt: skip
 
-# ---- what is kept
-
-
-def keeper(scene: Scene) -> Keeper:
-    return keeping(scene, partial(seen, scene))
-
-
-def keeping(
-    scene: Scene,
-    see: Callable[[Audit, Any, Path], Plan],
-    steps: Callable[[int], Any] = lambda n: (),
-    step: Callable[[Kept, Path], None] = lambda kept, path: None,
-) -> Keeper:
-    """`see`: what there is to see of a plan; `steps`, `step`: what a mixture adds up besides, and how (in place)."""
-
-    def init(keys: Array) -> Kept:
-        n = len(keys)
-        sums = Sums(*(np.zeros(n) for _ in Sums._fields))._replace(age=np.full(n, -np.inf))
-        return Kept((), np.ones(n, bool), sums, steps(n))
-
-    def look(m: Audit, state: Any, path: Path) -> Kept:
-        kept, plan, reset = m.own, see(m, state, path), m.state < 0
-        ended, s = m.seen > 0, kept.sums  # a phase before this one
-        doublings, irregular = s.doublings + (ended & ~reset), s.irregular + (ended & ~(kept.began & reset))
-        return kept._replace(plan=plan, began=reset, sums=s._replace(doublings=doublings, irregular=irregular))
-
-    def follow(m: Audit, path: Path, learned: Array) -> None:
-        p, s = m.own.plan, m.own.sums
-        leads, charges = lead(scene, p), charge(scene, p)
-        step(m.own, path)
-        for i in np.flatnonzero(path.length):
-            L = path.length[i]
-            x = path.state[i, :L]
-            n, g = p.plays[i, x], p.g[i, x]
-            some = n > 0
-            for total, term in (
-                (s.invalid, L * ~p.valid[i]), (s.lead, L * leads[i]), (s.certified, L * charges[i]), (s.g, g.sum()),
-                (s.size, np.abs(g).sum()), (s.variance, p.variance[i, x].sum()),
-                (s.roots, (1 / np.sqrt(n[some])).sum()), (s.inverse, (1 / n[some]).sum()), (s.first, (~some).sum()),
-            ):  # fmt: skip
-                total[i] += term
-            s.age[i] = max(s.age[i], path.time[i] + L - 2 * p.time[i])
-
-    return Keeper(init, follow, look)
+# ---- the plans
 
 
 def _worst_redundancy(n: Array, B: int) -> Array:
@@ -286,11 +231,11 @@ def _worst_redundancy(n: Array, B: int) -> Array:
     return gammaln(0.5) + gammaln(n + B / 2) - gammaln(B / 2) - gammaln(n + 0.5)
 
 
-def _near(scene: Scene, n: Array) -> Array:
+def radius_of_truth(setting: RunSetting, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
-    mdp = scene.mdp
-    pairs = mdp.states * mdp.actions * (2 if scene.told.rewards else 1)
-    return log(pairs * scene.steps) + _worst_redundancy(n, outcomes(mdp, True))
+    mdp = setting.mdp
+    pairs = mdp.states * mdp.actions * (2 if setting.told.rewards else 1)
+    return log(pairs * setting.steps) + _worst_redundancy(n, outcomes(mdp, True))
 
 
 def fixed_point(
@@ -306,46 +251,46 @@ def fixed_point(
     return V
 
 
-def seen(scene: Scene, m: Audit, state: Any, path: Path) -> Plan:
-    mdp, given, moves, time = scene.mdp, scene.sets, scene.stored(m.books.moves), path.time.astype(float)
-    X, A, H, n = mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
+def plan_of(s: Played) -> Plan:
+    setting, mdp, state, moves, time = s.setting, s.setting.mdp, s.states, s.books.moves, s.starts.astype(float)
+    given, X, A, H, n = setting.sets, mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown, successors = scene.told.rewards is not None, known(mdp, scene.told.support).successors
+    unknown, successors = setting.told.rewards is not None, on_support(mdp, setting.told.support).successors
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
     rho = given.scale * (level[:, None, None] + _worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
     if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, scene.told.reward_scale)
+        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.told.reward_scale)
         earned = state.earned.plays
 
     def most(V: Array, share: float = 1.0) -> Array:
-        return largest(successors, D, share * rho, scene.told.support, V)
+        return largest(successors, D, share * rho, setting.told.support, V)
 
     V = fixed_point(mdp, r, most, np.full((len(time), X), H))
     excess = V - fixed_point(mdp, r, partial(most, share=0.5), V) if given.slack > 0 else np.zeros_like(V)
     own = fixed_point(mdp, r, most, V, state.policy)
-    x, star = np.arange(X), scene.solution.policy.argmax(-1)
-    hoped = most(np.broadcast_to(scene.solution.V, V.shape))[:, x, star]
-    valid = (hoped >= (scene.P @ scene.solution.V)[x, star] - scene.atol).all(-1)
-    valid &= (r[:, x, star] >= mdp.rewards[x, star] - scene.atol).all(-1)
+    x, star = np.arange(X), setting.solution.policy.argmax(-1)
+    hoped = most(np.broadcast_to(setting.solution.V, V.shape))[:, x, star]
+    valid = (hoped >= (setting.P @ setting.solution.V)[x, star] - setting.atol).all(-1)
+    valid &= (r[:, x, star] >= mdp.rewards[x, star] - setting.atol).all(-1)
     far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
     return at_truth(
-        scene, state.policy, own, time=time, earned=earned, V=V, valid=valid, plays=(state.policy * n).sum(-1),
+        setting, state.policy, own, time=time, earned=earned, V=V, valid=valid, plays=(state.policy * n).sum(-1),
         eps=given.slack * (1 - mdp.discount) * excess @ mdp.initial,
         tol=(1 + given.slack) * mdp.discount * theory.TOLERANCE / np.sqrt(time),
-        made=Radii(rho, r, (far <= _near(scene, n)).all((1, 2))),
+        made=Radii(rho, r, (far <= radius_of_truth(setting, n)).all((1, 2))),
     )  # fmt: skip
 
 
-def at_truth(scene: Scene, policy: Array, own: Array, *, V: Array, **rest: Any) -> Plan:
+def at_truth(setting: RunSetting, policy: Array, own: Array, *, V: Array, **rest: Any) -> Plan:
     """What is seen of a plan, with what the truth makes of its policy and V_k."""
-    mdp, gamma = scene.mdp, scene.mdp.discount
-    P_pi = np.einsum("nxa,xay->nxy", policy, scene.P)
+    mdp, gamma = setting.mdp, setting.mdp.discount
+    P_pi = np.einsum("nxa,xay->nxy", policy, setting.P)
     r_pi = (policy * mdp.rewards).sum(-1)
     mean = (P_pi @ own[..., None])[..., 0]
+    rho = (1 - gamma) * values(setting, policy, r_pi) @ mdp.initial
+    U, U_own = ((1 - gamma) * part @ mdp.initial for part in (V, own))
     return Plan(
-        V=V, own=own, U=(1 - gamma) * V @ mdp.initial, U_own=(1 - gamma) * own @ mdp.initial,
-        gap=scene.solution.optimum - (1 - gamma) * values(scene, policy, r_pi) @ mdp.initial,
-        g=own - r_pi - gamma * mean,
-        variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
+        V=V, own=own, U=U, U_own=U_own, gap=setting.solution.optimum - rho, lead=U_own - rho,
+        g=own - r_pi - gamma * mean, variance=np.maximum((P_pi @ (own**2)[..., None])[..., 0] - mean**2, 0.0), **rest,
     )  # fmt: skip

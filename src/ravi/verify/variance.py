@@ -25,27 +25,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import Array, Path
+from ravi.core import Array
+from ravi.runtime import tree
 from ravi.theory import mixture
 from ravi.verify import lemmas
-from ravi.verify.books import Audit, Keeper, Seen
 from ravi.verify.claim import Registry
-from ravi.verify.distance import in_norm, nil, relative, solved
-from ravi.verify.expected import has, regret, times, total
-from ravi.verify.scene import B_phi, B_theta, Scene, delta_of, lam, theta_of
+from ravi.verify.distance import in_norm, relative, solved
+from ravi.verify.expected import regret, times, total
+from ravi.verify.lemmas import Measured
+from ravi.verify.record import Played
+from ravi.verify.setting import RunSetting
 
 registry = Registry("variance")
 claim = registry.claim
 
 
 class Books(NamedTuple):
-    covariance: Array  # Sigma_hat           (n, d, d)
-    response: Array  # b_hat                 (n, d)
-    second_covariance: Array  # Sigma_tilde  (n, d, d)
-    second_response: Array  # b_tilde        (n, d)
-    plays: Array  # t - 1                    (n,)
-    short: Array  # max_t of Var W(y_t) - sigma_t^2, -inf before the first step   (n,)
-    most: Array  # lambda d + sum ||f||^2 / max(R^2 / d, Var W(y_t))   (n,)
+    """When each epoch opens, and at the end: K + 1 rows."""
+
+    covariance: Array  # Sigma_hat           (rows, d, d)
+    response: Array  # b_hat                 (rows, d)
+    second_covariance: Array  # Sigma_tilde  (rows, d, d)
+    second_response: Array  # b_tilde        (rows, d)
+    plays: Array  # t - 1                    (rows,)
+    short: Array  # max_t of Var W(y_t) - sigma_t^2, -inf before the first step   (rows,)
+    most: Array  # lambda d + sum ||f||^2 / max(R^2 / d, Var W(y_t))   (rows,)
 
 
 class Radii(NamedTuple):
@@ -54,10 +58,10 @@ class Radii(NamedTuple):
     tilde: float
 
 
-def radii(scene: Scene, t: float, scale: Any) -> Radii:
+def radii(setting: RunSetting, t: float, scale: Any) -> Radii:
     """At play t, for delta / 3."""
-    R, d, B, regular = scene.H, scene.mdp.dimension, B_phi(scene), lam(scene)
-    l, bias = log(4 * t**2 * 3 / delta_of(scene)), sqrt(regular) * B_theta(scene)
+    R, d, B, regular = setting.H, setting.mdp.dimension, setting.B_phi, setting.lam
+    l, bias = log(4 * t**2 * 3 / setting.delta), sqrt(regular) * setting.B_theta
     m, m_second = log1p(t * B**2 / regular), log1p(t * B**2 * R**4 / (d * regular))
     hat = 8 * sqrt(d * m * l) + 4 * sqrt(d) * l + bias
     check = 8 * d * sqrt(m * l) + 4 * sqrt(d) * l + bias
@@ -65,133 +69,129 @@ def radii(scene: Scene, t: float, scale: Any) -> Radii:
     return Radii(scale * hat, scale * check, scale * tilde)
 
 
-def keeper(scene: Scene) -> Keeper:
-    d, R = scene.mdp.dimension, scene.H
+def books(s: Played) -> Books:
+    return s.made(books_of)
 
-    def init(keys: Array) -> Books:
-        n = len(keys)
-        first = lam(scene) * np.tile(np.eye(d), (n, 1, 1))
-        none = np.zeros((n, d))
-        most = np.full(n, d * lam(scene))
-        return Books(first, none, first.copy(), none.copy(), np.zeros(n), np.full(n, -np.inf), most)
 
-    def follow(m: Audit, path: Path, learned: Array) -> None:
-        books, V = m.own, m.played.V
-        W = V - V.min(-1, keepdims=True)
-        first, second = scene.phi(W), scene.phi(W**2)
-        for column in range(int(learned.sum(1).max(initial=0))):
-            i = np.nonzero(learned[:, column])[0]
-            x, a, y = (part[i, column] for part in (path.state, path.action, path.successor))
-            f, g, target = first[i, x, a], second[i, x, a], W[i, y]
-            books.plays[i] += 1
-            sigma = deviation(books, i, f, g)
-            P = scene.P[x, a]
-            variance = (P * W[i] ** 2).sum(-1) - (P * W[i]).sum(-1) ** 2
-            books.short[i] = np.maximum(books.short[i], variance - sigma**2)
-            books.most[i] += (f**2).sum(-1) / np.maximum(R**2 / d, variance)
-            f = f / sigma[:, None]
-            books.covariance[i] += f[:, :, None] * f[:, None, :]
-            books.response[i] += f * (target / sigma)[:, None]
-            books.second_covariance[i] += g[:, :, None] * g[:, None, :]
-            books.second_response[i] += g * (target**2)[:, None]
+def books_of(s: Played) -> Books:
+    """Step by step: sigma_t is of both regressions as they stand."""
+    setting, T, R, kept = s.setting, s.setting.steps, s.H, []
+    e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))
+    W = s.V - s.V.min(-1, keepdims=True)
+    first, second = (setting.phi(values)[e, x, a] for values in (W, W**2))
+    P, least = setting.P[x, a], R**2 / setting.mdp.dimension
+    variance = (P * W[e] ** 2).sum(-1) - (P * W[e]).sum(-1) ** 2
+    hat = tilde = setting.lam * np.eye(setting.mdp.dimension)
+    b_hat = b_tilde = np.zeros(len(hat))
+    short, most = -np.inf, np.trace(hat)
+    for t, (f, g, target) in enumerate(zip(first, second, W[e, y], strict=True)):
+        if t + 1 in s.starts:
+            kept.append((hat, b_hat, tilde, b_tilde, t, short, most))
+        f_hat, g_tilde = np.linalg.solve(hat, f), np.linalg.solve(tilde, g)
+        mean, square = np.clip(f_hat @ b_hat, 0, R), np.clip(g_tilde @ b_tilde, 0, R**2)
+        of = radii(setting, t + 1, setting.stated.scale)
+        E = min(R**2, 2 * R * of.check * sqrt(f @ f_hat)) + min(R**2, of.tilde * sqrt(g @ g_tilde))
+        sigma = sqrt(max(least, float(square - mean**2 + E)))
+        short, most = max(short, variance[t] - sigma**2), most + f @ f / max(least, variance[t])
+        hat, b_hat = hat + np.outer(f, f) / sigma**2, b_hat + f * target / sigma**2
+        tilde, b_tilde = tilde + np.outer(g, g), b_tilde + g * target**2
+    kept.append((hat, b_hat, tilde, b_tilde, T, short, most))
+    return Books(*(np.array(part) for part in zip(*kept, strict=True)))
 
-    def deviation(books: Books, i: Array, f: Array, g: Array) -> Array:
-        """sigma_t of seeds i, from both regressions as they stand."""
-        mean = np.einsum("id,id->i", f, solved(books.covariance[i], books.response[i]))
-        square = np.einsum("id,id->i", g, solved(books.second_covariance[i], books.second_response[i]))
-        found = [radii(scene, t, scene.stated.scale) for t in books.plays[i]]
-        check, tilde = np.array([r.check for r in found]), np.array([r.tilde for r in found])
-        E = np.minimum(R**2, 2 * R * check * in_norm(books.covariance[i], f))
-        E += np.minimum(R**2, tilde * in_norm(books.second_covariance[i], g))
-        return np.sqrt(np.maximum(R**2 / d, np.clip(square, 0, R**2) - np.clip(mean, 0, R) ** 2 + E))
 
-    return Keeper(init, follow)
+def opened(s: Played) -> Books:
+    """When each epoch opens: K rows."""
+    return tree.take(books(s), np.arange(s.K))
 
 
 # ---- the data
 
 
-claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2", "UCLK+",
-      phase="data")(lambda s: lemmas.regression(s, s.own))  # fmt: skip
+claim("W1a", "Sigma_hat and b_hat are of what was played, with 1 / sigma_t^2",
+      "UCLK+")(lambda s: lemmas.regression(s, books(s)))  # fmt: skip
 
 
-@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+", phase="data")
-def squared(s: Seen) -> tuple[Array, Array]:
-    b, D = s.own, s.data
-    apart = relative(D.second_covariance, b.second_covariance), relative(D.second_response, b.second_response)
-    return np.max([*apart, np.abs(D.plays - b.plays)], axis=0), nil(s)
+@claim("W1b", "Sigma_tilde and b_tilde are of the squares", "UCLK+")
+def squared(s: Played) -> Measured:
+    own, D = books(s), s.learned.data
+    apart = relative(D.second_covariance, own.second_covariance), relative(D.second_response, own.second_response)
+    return np.max([*apart, np.abs(D.plays - own.plays)], axis=0), 0.0
 
 
 @claim("W1c", "P_hat V = min V + <phi_W, theta_hat>, cut to [min V, max V], at the V that is played", "UCLK+")
-def estimate(s: Seen) -> tuple[Array, Array]:
-    low, high = (part[:, None, None] for part in (s.after.V.min(-1), s.after.V.max(-1)))
-    phi = s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True))
-    right = low + np.einsum("nxad,nd->nxa", phi, solved(s.own.covariance, s.own.response))
-    return lemmas.estimate(s, np.clip(right, low, high) if has(s.scene, "clip") else right)
+def estimate(s: Played) -> Measured:
+    low, high = (part[:, None, None] for part in (s.V.min(-1), s.V.max(-1)))
+    theta = solved(opened(s).covariance, opened(s).response)
+    right = low + np.einsum("nxad,nd->nxa", s.setting.phi(s.V - low[..., 0]), theta)
+    return lemmas.estimate(s, np.clip(right, low, high) if s.setting.has("clip") else right)
 
 
 @claim("W1d", "CB = gamma min(beta_hat(T_k) ||phi_W||, sp(V)), at the V that is played", "UCLK+")
-def bonus(s: Seen) -> tuple[Array, Array]:
-    spread = np.ptp(s.after.V, axis=-1)[:, None, None]
-    hat = np.array([radii(s.scene, 1 + t, s.scene.stated.scale).hat for t in s.own.plays])[:, None, None]
-    right = hat * in_norm(s.own.covariance, s.scene.phi(s.after.V - s.after.V.min(-1, keepdims=True)))
-    return lemmas.bonus(s, times(s.scene) * (np.minimum(right, spread) if has(s.scene, "clip") else right))
+def bonus(s: Played) -> Measured:
+    hat, phi = of_next(s, "hat", s.setting.stated.scale)[:-1], s.setting.phi(s.V - s.V.min(-1, keepdims=True))
+    right = hat[:, None, None] * in_norm(opened(s).covariance, phi)
+    cut = np.minimum(right, np.ptp(s.V, axis=-1)[:, None, None])
+    return lemmas.bonus(s, times(s.setting) * (cut if s.setting.has("clip") else right))
+
+
+def of_next(s: Played, name: str, scale: Any = 1.0) -> Array:
+    """The radius for the next step   (K + 1,)."""
+    return np.array([getattr(radii(s.setting, 1 + t, scale), name) for t in books(s).plays])
 
 
 # ---- the confidence sets
 
 
-def away(scene: Scene, covariance: Array, response: Array) -> Array:
-    """||theta_hat - theta||_Lambda   (n,)."""
-    gap = solved(covariance, response) - theta_of(scene)
+def away(s: Played, covariance: Array, response: Array) -> Array:
+    """||theta_hat - theta||_Lambda   (K + 1,)."""
+    gap = solved(covariance, response) - s.setting.theta
     return np.sqrt(np.einsum("nd,nde,ne->n", gap, covariance, gap))
 
 
-def at_hand(s: Seen, name: str) -> Array:
-    """The radius for the next step, at scale 1   (n,)."""
-    return np.array([getattr(radii(s.scene, 1 + t, 1.0), name) for t in s.own.plays])
+def at_scale_1(setting: RunSetting, bound: Any) -> Any:
+    return bound if setting.stated.scale >= 1 else np.inf
 
 
-@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P", phase="data")
-def second_moments(s: Seen) -> tuple[Array, Array]:
-    return away(s.scene, s.data.second_covariance, s.data.second_response), at_hand(s, "tilde")
+@claim("W2a", "||theta_tilde - theta|| <= beta_tilde", "Zhou et al., Theorem 4.1", kind="P")
+def second_moments(s: Played) -> Measured:
+    D = s.learned.data
+    return away(s, D.second_covariance, D.second_response), of_next(s, "tilde")
 
 
-@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P", phase="data")
-def coarse(s: Seen) -> tuple[Array, Array]:
-    return away(s.scene, s.data.covariance, s.data.response), at_hand(s, "check")
+@claim("W2b", "||theta_hat - theta|| <= beta_check", "Zhou et al., Theorem 4.1", kind="P")
+def coarse(s: Played) -> Measured:
+    return away(s, s.learned.data.covariance, s.learned.data.response), of_next(s, "check")
 
 
 @claim("W2c", "sigma_t^2 >= Var W(y_t), and tr Sigma_hat is no larger than that allows, at a scale of 1 or more",
-       "Zhou et al., Lemma 5.2", kind="P", phase="data")  # fmt: skip
-def variances(s: Seen) -> tuple[Array, Array]:
-    """sigma_t by the observer; the trace of the learner's Sigma_hat, relative to what it may be."""
-    grown = np.trace(s.data.covariance, axis1=1, axis2=2) / s.own.most - 1
-    return np.maximum(s.own.short, grown), nil(s) + (0.0 if s.scene.stated.scale >= 1 else np.inf)
+       "Zhou et al., Lemma 5.2", kind="P")  # fmt: skip
+def variances(s: Played) -> Measured:
+    """sigma_t by the record; the trace of the learner's Sigma_hat, relative to what it may be."""
+    grown = np.trace(s.learned.data.covariance, axis1=1, axis2=2) / books(s).most - 1
+    return np.maximum(books(s).short, grown), at_scale_1(s.setting, 0.0)
 
 
-@claim("W2d", "||theta_hat - theta|| <= beta_hat, at a scale of 1 or more", "Zhou et al., Theorem 4.1", kind="P",
-       phase="data")  # fmt: skip
-def fine(s: Seen) -> tuple[Array, Array]:
-    bound = at_hand(s, "hat") if s.scene.stated.scale >= 1 else nil(s) + np.inf
-    return away(s.scene, s.data.covariance, s.data.response), bound
+@claim("W2d", "||theta_hat - theta|| <= beta_hat, at a scale of 1 or more", "Zhou et al., Theorem 4.1", kind="P")
+def fine(s: Played) -> Measured:
+    D = s.learned.data
+    return away(s, D.covariance, D.response), at_scale_1(s.setting, of_next(s, "hat"))
 
 
 # ---- the bounds
 
 
-def clipped_bonus_sum(scene: Scene) -> float:
+def clipped_bonus_sum(setting: RunSetting) -> float:
     """S; infinite where bonuses are larger than the theorem's."""
-    H, d, T = scene.H, scene.mdp.dimension, scene.steps
-    if scene.stated.scale > 1:
+    H, d, T = setting.H, setting.mdp.dimension, setting.steps
+    if setting.stated.scale > 1:
         return np.inf
-    beta = times(scene) * sqrt(3) * H * radii(scene, T, 1.0).hat
-    return mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * B_phi(scene) / H, regularization=lam(scene))
+    beta = times(setting) * sqrt(3) * H * radii(setting, T, 1.0).hat
+    return mixture.clipped_bonus_sum(H, d, T, beta, bound=sqrt(d) * setting.B_phi / H, regularization=setting.lam)
 
 
-def explicit(scene: Scene) -> float:
+def explicit(setting: RunSetting) -> float:
     """Infinite where the constants are not the theorem's."""
-    return total(regret(scene, clipped_bonus_sum(scene)))
+    return total(regret(setting, clipped_bonus_sum(setting)))
 
 
 claim("W3", "E sum_{t<=T+} min(2 CB_t, H) <= S, with sigma_t^2 <= 3 H^2", "Lemma 5.5",

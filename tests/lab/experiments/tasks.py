@@ -1,4 +1,4 @@
-"""What tests of pools share: tasks, learners that misbehave, and a driver in few lines."""
+"""What tests of executors share: tasks, learners that misbehave, and a driver in few lines."""
 
 import sys
 import time
@@ -65,7 +65,7 @@ def stuck(problem, steps, place: str) -> Learner:
         child = subprocess.Popen(["sleep", "60"])
         with open(place, "a") as file:
             file.write(f"{os.getpid()}\\n{child.pid}\\n")
-        ctypes.PyDLL(None).sleep(60)
+        ctypes.PyDLL(None).sleep(10)
 
     return _planning(problem, steps, before)
 
@@ -151,40 +151,54 @@ def write_learners(folder, monkeypatch):
     monkeypatch.delitem(sys.modules, "misbehaving", raising=False)
 
 
+def setting_of(learner=LEARNER, steps=2_000, mdp=RIVER):
+    return Setting(mdp, ids.mdp(mdp).digest, learner, ids.source_of(learner), steps, 20)
+
+
 def task(learner=LEARNER, steps=2_000, seeds=(0, 1), mdp=RIVER, **more):
-    setting = Setting(mdp, ids.mdp(mdp).digest, learner, ids.source_of(learner), steps, 20)
-    return Task(setting, tuple(seeds), "launch", **more)
+    return Task(((setting_of(learner, steps, mdp), tuple(seeds)),), "launch", **more)
 
 
-def drive(pool, tasks, seconds=600.0):
+def setting(one):
+    """The only setting of a task."""
+    ((found, _),) = one.runs
+    return found
+
+
+def checkpoint(outcome):
+    """The only checkpoint of an outcome."""
+    (found,) = outcome.checkpoints.values()
+    return found
+
+
+def drive(executor, tasks, seconds=600.0):
     """What comes back of each task, the first time; every task must."""
     waiting, back, until = dict(enumerate(tasks)), {}, time.monotonic() + seconds
-    numbers = iter(list(waiting))
-    for number in numbers:
-        while not pool.free():
-            _collect(pool, back, until)
-        pool.submit(number, waiting[number])
+    for number, one in waiting.items():
+        while not executor.free():
+            _collect(executor, back, until)
+        executor.submit(number, one)
     while len(back) < len(tasks):
-        _collect(pool, back, until)
+        _collect(executor, back, until)
     return [back[number] for number in range(len(tasks))]
 
 
-def _collect(pool, back, until):
+def _collect(executor, back, until):
     assert time.monotonic() < until, "tasks do not come back"
-    for number, outcome in pool.collect(1.0):
+    for number, outcome in executor.collect(1.0):
         assert number not in back
         back[number] = outcome
 
 
-def through(pool, one, times=10_000):
-    """A task to its end, from checkpoint to checkpoint; with how many slices it took."""
+def through(executor, one, times=10_000):
+    """A task of one batch to its end, from checkpoint to checkpoint; with how many slices it took."""
     for slices in range(1, times):
-        (outcome,) = drive(pool, [one])
+        (outcome,) = drive(executor, [one])
         assert isinstance(outcome, Outcome), outcome
         if outcome.rows is not None:
             return outcome.rows, slices
-        assert outcome.checkpoint is not None
-        one = one._replace(checkpoint=outcome.checkpoint)
+        assert outcome.checkpoints
+        one = one._replace(checkpoints=outcome.checkpoints)
     raise AssertionError("it does not end")
 
 

@@ -23,9 +23,9 @@ def section(name="one", columns=("given",), seeds=range(20), learners=("ravi-ucb
     )  # fmt: skip
 
 
-def agenda_of(suite, shard=WHOLE, records=None):
+def agenda_of(suite, shard=WHOLE, records=None, workers=1):
     records = {} if records is None else records
-    return Agenda(suite, plan.facts_of(suite, {}), {}, shard, records.__setitem__)
+    return Agenda(suite, plan.facts_of(suite, {}), shard, records.__setitem__, workers)
 
 
 def stored(setting, seeds, regrets, failed=False):
@@ -45,14 +45,14 @@ def regret_of(setting, seed):
     return abs(np.log10(scale) + 1) + seed * 1e-6
 
 
-def carry_out(agenda, order=1):
+def carry_out(agenda):
     """Do all that it asks for; what was done, in its order."""
     done = []
     agenda.advance()
-    while (taken := agenda.take()) is not None:
-        job, seeds = taken
-        done += [(job.setting, seed) for seed in seeds]
-        agenda.settle(stored(job.setting.digest, seeds, [regret_of(job.setting, seed) for seed in seeds]))
+    while agenda.waiting:
+        for setting, seeds in agenda.left(agenda.waiting.popleft()):
+            done += [(setting, seed) for seed in seeds]
+            agenda.settle(stored(setting.digest, seeds, [regret_of(setting, seed) for seed in seeds]))
         agenda.advance()
     return done
 
@@ -77,7 +77,7 @@ def test_what_sections_share_is_told_once_before_tuning_has_chosen():
 
 def test_what_is_stored_is_not_asked_for():
     agenda = agenda_of(suite_of(section(learners=("psrl",))))
-    (digest,) = agenda.jobs
+    (digest,) = agenda.runs
     agenda.settle(stored(digest, list(range(15)), [1.0] * 15))
     assert [seed for _, seed in carry_out(agenda)] == [15, 16, 17, 18, 19]
 
@@ -112,8 +112,9 @@ def test_where_all_configurations_fail_nothing_is_reported():
     records = {}
     agenda = agenda_of(suite_of(section(columns=("tuned",), learners=("ucrl2",))), records=records)
     agenda.advance()
-    while (taken := agenda.take()) is not None:
-        agenda.settle(stored(taken[0].setting.digest, taken[1], [None] * len(taken[1]), failed=True))
+    while agenda.waiting:
+        for setting, seeds in agenda.left(agenda.waiting.popleft()):
+            agenda.settle(stored(setting.digest, seeds, [None] * len(seeds), failed=True))
         agenda.advance()
     assert (agenda.done, agenda.failed) == (6, 6)
     assert next(iter(records.values()))["chosen"] is None
@@ -127,94 +128,33 @@ def test_shards_are_disjoint_and_make_up_the_whole(parts):
         section("two", seeds=range(40, 90)),
     )
     whole = {(setting.digest, seed) for setting, seed in carry_out(agenda_of(suite))}
-    done = [carry_out(agenda_of(suite, Shard(i + 1, parts))) for i in range(parts)]
+    done = [carry_out(agenda_of(suite, Shard(i + 1, parts), workers=parts)) for i in range(parts)]
     runs = [(setting.digest, seed) for shard in done for setting, seed in shard]
     assert set(runs) == whole
     assert len(runs) == len(whole)
-    assert sum(map(bool, done)) == min(parts, 7)  # nobody is idle
+    assert all(done)  # nobody is idle
 
 
-def test_runs_that_were_stored_before_their_job_was_known_count():
+@pytest.mark.parametrize("workers", [1, 20])
+def test_runs_that_were_stored_before_their_job_was_known_count(workers):
     suite = suite_of(section(columns=("tuned",), learners=("ucrl2",)))
     first = agenda_of(suite)
     done = carry_out(first)
-    again = agenda_of(suite)
+    again = agenda_of(suite, workers=workers)
     for setting, seed in done:
         again.settle(stored(setting.digest, [seed], [regret_of(setting, seed)]))
     assert carry_out(again) == []
     assert again.done == first.done == len(done)
 
 
-@pytest.mark.parametrize(
-    ("workers", "learners", "widths"),
-    [
-        (1, 1, [64]),
-        (2, 1, [32, 32]),
-        (5, 1, [13, 13, 13, 13, 12]),
-        (2, 2, [64, 64]),  # one for each worker
-        (2, 3, [64, 64, 64]),
-        (3, 2, [32, 32, 32, 32]),
-        (100, 1, [1] * 64),
-    ],
-)
-def test_batches_are_as_wide_as_leaves_work_for_every_worker(workers, learners, widths):
-    names = ("ravi-ucb", "psrl", "ucrl2")[:learners]
-    agenda, found = agenda_of(suite_of(section(seeds=range(64), learners=names))), []
-    while (taken := agenda.take(workers)) is not None:
-        found.append(len(taken[1]))
-    assert found == widths
-    assert agenda.idle
-
-
-def test_a_job_whose_runs_are_settled_may_be_asked_for_more():
-    agenda = agenda_of(suite_of(section(seeds=range(4), learners=("psrl",))))
-    job, seeds = agenda.take(2)
-    agenda.take(2)
-    agenda.settle(stored(job.setting.digest, list(range(4)), [1.0] * 4))
-    agenda._want(job.setting, range(10))  # as tuning does when it chooses what is there already
-    assert [len(agenda.take(2)[1]) for _ in range(2)] == [3, 3]
-    assert agenda.take(2) is None
-
-
-def test_what_was_not_begun_is_taken_again_first():
-    agenda = agenda_of(suite_of(section(seeds=range(8))))
-    first, seeds = agenda.take(1)
-    agenda.take(1)
-    assert agenda.idle
-    agenda.put_back(first, seeds[5:])
-    assert not agenda.idle
-    assert agenda.take(1) == (first, [5, 6, 7])
-    assert agenda.take(1) is None
-
-
-def test_a_driver_among_others_takes_less_at_a_time():
-    agenda = agenda_of(suite_of(section(seeds=range(64), learners=("psrl",))))
-    agenda.begin_elsewhere(0, others=3)
-    assert agenda.take(1)[1] == list(range(48, 64))
-
-
-@pytest.mark.parametrize(("parts", "width"), [(1, 200), (2, 64), (3, 32), (7, 16), (100, 16)])
-def test_shards_take_seeds_together_as_far_as_there_are_enough(parts, width):
-    """They are cheaper side by side."""
-    suite = suite_of(section(seeds=range(200)))
-    widest = max(
-        len(job.seeds)
-        if parts == 1
-        else int(np.diff(np.flatnonzero(np.diff(job.seeds, prepend=-9, append=999) > 1)).max())
-        for i in range(parts)
-        for job in agenda_of(suite, Shard(i + 1, parts)).jobs.values()
-    )
-    assert widest == width
-
-
-def test_another_driver_begins_elsewhere_and_still_does_everything():
-    forth, back = agenda_of(suite_of(section())), agenda_of(suite_of(section()))
-    back.begin_elsewhere(0)
-    assert forth.take()[0].setting != back.take()[0].setting
-    for place in range(5):
-        agenda = agenda_of(suite_of(section(columns=("theory", "tuned"))))
-        agenda.begin_elsewhere(place)
-        assert len(carry_out(agenda)) == len(carry_out(agenda_of(suite_of(section(columns=("theory", "tuned"))))))
+def test_drivers_come_to_the_same_jobs_whatever_is_stored():
+    suite = suite_of(section(columns=("theory", "tuned"), learners=("ucrl2", "psrl")))
+    first, second = agenda_of(suite, workers=3), agenda_of(suite, workers=3)
+    for job in first.waiting:
+        second.settle(stored(job.variants[0].digest, job.seeds[:2], [1.0, 1.0]))
+    assert [job.key for job in first.waiting] == [job.key for job in second.waiting]
+    assert [len(second.left(job)[0][1]) for job in second.waiting] == [len(job.seeds) - 2 for job in first.waiting]
+    assert {job.key for job in agenda_of(suite, workers=1).waiting} != {job.key for job in first.waiting}
 
 
 def test_shards_do_not_repeat_what_tuning_chooses_and_others_run_anyway():

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from ravi.lab.experiments.cluster import Cluster, _join
-from ravi.lab.experiments.pools import Lost
+from ravi.lab.experiments.executors import Lost
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.work import Outcome, work
 from ravi.validation import InputError

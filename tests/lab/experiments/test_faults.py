@@ -19,6 +19,7 @@ from ravi.lab.experiments import freezing
 from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
+from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.store import Store
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -33,7 +34,10 @@ suite, folder, first, workers = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3
 exec(first)
 from ravi.lab.experiments import driver
 from ravi.lab.experiments.runner import run_suite
-driver.TELL = 0.0  # at every turn
+from ravi.lab.experiments.schedule import jobs
+from ravi.lab.experiments.schedule import jobs
+driver.TELL = driver.FLUSH = 0.0  # at every turn
+jobs.FEW = jobs.LEAST = 1  # more jobs, of fewer runs
 run_suite(suite, folder, workers=workers, progress=lambda status: print(status.done, flush=True))
 """
 
@@ -98,15 +102,19 @@ needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="c
 
 
 def children(pid):
-    return [
-        int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()
+    """The workers of a driver."""
+    found = [
+        int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
     ]
+    return [one for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 def kill_workers(folder, most, monkeypatch):
     """Run SMALL in two workers, and kill one after the other, up to so many, whenever more runs are done."""
     monkeypatch.setattr(loop, "TELL", 0.0)  # progress is told, and what has come is stored, at every turn
     monkeypatch.setattr(loop, "FLUSH", 0.0)
+    monkeypatch.setattr(jobs, "FEW", 1)
+    monkeypatch.setattr(jobs, "LEAST", 1)
     killed, done = [], []
 
     def kill(status):

@@ -553,7 +553,7 @@ def test_toml_nested_deep_is_refused(tmp_path):
 def test_a_checkpoint_or_a_part_that_is_no_file_is_left_out(tmp_path):
     folder = folders.made(tmp_path / "results", SMALL)
     store = Store(folder)
-    os.mkfifo(folder / "checkpoints" / f"{'0' * 20}-{'0' * 16}-{'0' * 12}.run")
+    os.mkfifo(folder / "checkpoints" / f"{'0' * 20}-{'0' * 20}.run")
     os.mkfifo(folder / "parts" / f"{'0' * 12}-000000-{'0' * 16}.parquet")
     assert store.checkpoints() == []
     assert "it is a device or a pipe, not a file" in str(store.troubles[0])

@@ -1,24 +1,22 @@
 """A suite gives the same bits however it is run: workers, shards, pauses, drivers; and says what it did."""
 
-import io
 import json
 import os
 import signal
 import threading
 from itertools import pairwise
 
+import pyarrow.parquet as pq
 import pytest
 
 import ravi
 from ravi import ids
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
-from ravi.lab.experiments import work as working
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
 from ravi.lab.experiments.rows import unpacked
 from ravi.lab.experiments.runner import run_suite, shard_of
-from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
@@ -34,6 +32,7 @@ from ravi.validation import InputError
 from tests.lab.experiments.small import SMALL, bits
 from tests.support.pools import Here
 
+WHOLE = Shard()
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
@@ -105,13 +104,18 @@ def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_pa
     assert not os.listdir(folder / "checkpoints")
 
 
-def drive(suite, folder, pool, slice=30.0, **more):
+def driver_of(suite, store, launch, executor, shard=WHOLE, slice=30.0, **more):
+    """A driver, as a launch has it."""
+    frozen = freeze(specify(suite), store)
+    agenda = Agenda(frozen.suite, frozen.facts, shard, store.keep_tuning, frozen.workers)
+    return Driver(store, launch, executor, agenda, frozen.contents, slice=slice, **more)
+
+
+def drive(suite, folder, executor, **more):
     store = Store(folder)
-    wanted = specify(suite)
-    facts, contents = freeze(wanted, store)
+    freeze(specify(suite), store)
     with store.launch({"versions": versions()}) as launch:
-        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
-        Driver(store, launch, pool, agenda, slice=slice, **more).drive(lambda: False)
+        driver_of(suite, store, launch, executor, **more).drive(lambda: False)
 
 
 TINY = {
@@ -136,10 +140,10 @@ def test_a_driver_waits_for_workers_that_are_being_started(tmp_path):
 
 
 def test_slices_and_checkpoints_leave_no_trace(tmp_path, epoch_by_epoch):
-    shorter, pool = SMALL | {"steps": 400}, Here()
+    shorter, executor = SMALL | {"steps": 400}, Here()
     drive(shorter, tmp_path / "whole", Here())
-    drive(shorter, tmp_path / "sliced", pool, slice=1e-9)  # every epoch is a slice
-    assert sum(task.checkpoint is not None for task in pool.made) > 100
+    drive(shorter, tmp_path / "sliced", executor, slice=1e-9)  # every epoch is a slice
+    assert sum(bool(task.checkpoints) for task in executor.made) > 100
     assert bits(tmp_path / "sliced") == bits(tmp_path / "whole")
     assert not os.listdir(tmp_path / "sliced" / "checkpoints")
 
@@ -156,65 +160,11 @@ def long(tmp_path_factory):
     return folder
 
 
-class Several(Here):
-    """A pool of several workers, which does one task after the other."""
-
-    def __init__(self, workers):
-        super().__init__()
-        self.workers, self.seen = workers, []
-
-    def free(self):
-        return 2 * self.workers - len(self.tasks)
-
-    def collect(self, seconds):
-        self.seen.append([len(task.seeds) for _, task in self.tasks])
-        return super().collect(seconds)
-
-
-def test_a_long_batch_is_divided_among_workers_that_have_nothing_to_do(long, tmp_path):
-    """One has ended its half, the other's goes on: from the checkpoint that both have."""
-
-    class Uneven(Several):
-        def collect(self, seconds):
-            self.tasks = [(number, one._replace(slice=1e9) if one.seeds[0] == 0 else one) for number, one in self.tasks]
-            return super().collect(seconds)
-
-    pool = Uneven(2)
-    drive(LONG, tmp_path / "out", pool, slice=1e-9)
-    assert bits(tmp_path / "out") == bits(long)
-    assert pool.seen[:2] == [[4, 4], [4]]
-    assert [2, 2] in pool.seen
-    assert not os.listdir(tmp_path / "out" / "checkpoints")
-
-
-def test_of_two_checkpoints_that_hold_a_seed_the_further_counts(long, tmp_path, epoch_by_epoch):
-    folder = tmp_path / "out"
-    wanted = specify(LONG)
-    store, other = Store(folder), Store(folder)
-    facts, _ = freeze(wanted, store)
-    (setting,) = plan.settings(wanted, facts, {})
-
-    def held(seeds, asked):
-        left = iter(range(asked))
-        return work(Task(setting, seeds, "here"), lambda: next(left, None) is None).checkpoint
-
-    with store.launch({"versions": versions()}):
-        store.keep_checkpoint(setting.digest, tuple(range(8)), held(tuple(range(8)), 5))
-        store.keep_checkpoint(setting.digest, (2, 3), held((2, 3), 9))
-    with other.launch({"versions": versions()}) as launch:
-        driver = Driver(other, launch, Here(), Agenda(wanted, facts, {}, Shard(), print))
-        assert [one.seeds for one in driver.undone] == [[2, 3], [0, 1, 4, 5, 6, 7]]
-        driver.drive(lambda: False)
-    assert bits(folder) == bits(long)
-    assert not os.listdir(folder / "checkpoints")
-
-
 def test_what_a_worker_did_not_begin_goes_out_again(long, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "CACHE", 5000)
-    monkeypatch.setattr(working, "SECOND", 0.0)
-    pool = Here()
-    drive(LONG, tmp_path / "out", pool)
-    assert [task.seeds for task in pool.made] == [(0, 1, 2, 3, 4, 5, 6, 7), (7,)]
+    executor = Here()
+    drive(LONG, tmp_path / "out", executor, slice=1e-9)
+    assert len({task.runs[0][1] for task in executor.made}) > 1
     assert bits(tmp_path / "out") == bits(long)
 
 
@@ -225,11 +175,9 @@ def test_the_time_that_is_left_is_told_before_a_long_batch_ends(tmp_path, monkey
 
     monkeypatch.setattr(loop, "TELL", 0.0)
     seen, store = [], Store(tmp_path / "out")
-    wanted = specify(LONG)
-    facts, contents = freeze(wanted, store)
+    freeze(specify(LONG), store)
     with store.launch({"versions": versions()}) as launch:
-        agenda = Agenda(wanted, facts, contents, Shard(), store.keep_tuning)
-        driver = Driver(store, launch, Steady(), agenda, slice=1e-9)
+        driver = driver_of(LONG, store, launch, Steady(), slice=1e-9)
         driver.drive(lambda: False, lambda status: seen.append((status.left, status.done)))
     told = [left for left, done in seen if not done and left is not None]
     assert len(told) > 2
@@ -237,39 +185,98 @@ def test_the_time_that_is_left_is_told_before_a_long_batch_ends(tmp_path, monkey
     assert seen[-1] == (0.0, 8)
 
 
-def test_a_checkpoint_that_was_left_is_taken_up(undisturbed, tmp_path):
-    folder, pool = tmp_path / "left", Here()
+class Killed(Exception):
+    pass
 
-    class Killed(Exception):
-        pass
 
-    def die(number, task):
-        if task.checkpoint is not None and number > 40:
+def left_at(folder, number, monkeypatch, slice=1e-9):
+    """Run SMALL until its driver is killed at a task that goes on from a checkpoint: nothing is tidied up."""
+
+    def die(at, task):
+        if task.checkpoints and at > number:
             raise Killed
         return False
 
-    pool.loses = die
-    with pytest.raises(Killed):
-        drive(SMALL, folder, pool, slice=1e-9)
-    left = os.listdir(folder / "checkpoints")
-    assert left
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "release", lambda self, job: None)
+        with pytest.raises(Killed):
+            drive(SMALL, folder, Here(die), slice=slice)
+
+
+def test_a_checkpoint_that_was_left_is_taken_up(undisturbed, tmp_path, monkeypatch):
+    folder = tmp_path / "left"
+    left_at(folder, 40, monkeypatch)
+    (left,) = os.listdir(folder / "checkpoints")  # one for the job under way
+    assert os.listdir(folder / "claims")
     again = Here()
     drive(SMALL, folder, again)
-    assert sum(task.checkpoint is not None for task in again.made) == len(left)
+    (taken,) = (task for task in again.made if task.checkpoints)
+    assert [*taken.checkpoints] == [left.split("-")[0]]
     assert bits(folder) == bits(undisturbed)
     assert not os.listdir(folder / "checkpoints")
+    assert os.listdir(folder / "claims") == [".lock"]
 
 
-def test_a_damaged_checkpoint_is_named_and_its_work_begins_anew(undisturbed, tmp_path):
+def test_a_damaged_checkpoint_is_named_and_its_work_begins_anew(undisturbed, tmp_path, monkeypatch):
     folder = tmp_path / "damaged"
-    run_suite(SMALL, folder, workers=1, shard="1/2")
-    setting = next(iter(bits(undisturbed)[0])).split("-")[0]
-    (folder / "checkpoints" / f"{setting}-{'0' * 16}-{'0' * 12}.run").write_bytes(b"PK\x03\x04 no more than this")
+    left_at(folder, 40, monkeypatch)
+    (left,) = (folder / "checkpoints").iterdir()
+    left.write_bytes(b"PK\x03\x04 no more than this")
     store = Store(folder)
     assert store.checkpoints() == []
     assert "checkpoints/" in str(store.troubles[0])
     run_suite(SMALL, folder, workers=1)
-    assert bits(folder)[0] == bits(undisturbed)[0]
+    assert bits(folder) == bits(undisturbed)
+
+
+def test_a_job_that_another_driver_has_claimed_is_left_to_it_until_that_ends(tmp_path):
+    """Then what it has stored is not made again, and what it has not is."""
+    folder = tmp_path / "out"
+    one, other = Store(folder), Store(folder)
+    freeze(specify(TINY), one)
+    made, launched = [], one.launch({"versions": versions()})
+
+    class Waiting(Here):
+        def collect(self, seconds):
+            if not self.tasks and not made:  # it waits: the other driver does its job, and ends
+                made.append(driver_of(TINY, one, first, Here()))
+                made[0].drive(lambda: False)
+                launched.__exit__(None, None, None)
+            return super().collect(seconds)
+
+    first = launched.__enter__()
+    (job,) = driver_of(TINY, one, first, Here()).agenda.waiting
+    assert one.claim(job.key)
+    with other.launch({"versions": versions()}) as second:
+        executor = Waiting()
+        driver = driver_of(TINY, other, second, executor)
+        assert driver._next() is None
+        assert [waiting.key for waiting in driver.elsewhere] == [job.key]
+        one.release(job.key)
+        driver.drive(lambda: False)
+        assert not executor.made
+    held = ravi.results(folder)
+    assert (held.counts.done, len(held.parts)) == (4, 1)
+
+
+def test_several_drivers_make_every_run_once(tmp_path):
+    folder = tmp_path / "out"
+    wanted = SMALL | {"sections": SMALL["sections"][:1]}
+    freeze(specify(wanted), Store(folder), workers=8)
+
+    def go():
+        store = Store(folder)
+        with store.launch({"versions": versions()}) as launch:
+            driver_of(wanted, store, launch, Here()).drive(lambda: False)
+
+    threads = [threading.Thread(target=go) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    held = ravi.results(folder)
+    assert held.counts.done == held.counts.planned
+    assert sum(pq.read_metadata(folder / "parts" / part).num_rows for part in held.parts) == held.runs.num_rows
 
 
 def test_a_worker_that_dies_once_costs_nothing(undisturbed, tmp_path):
@@ -281,7 +288,7 @@ def test_a_run_that_kills_every_worker_becomes_a_row_and_the_rest_goes_on(undist
     folder = tmp_path / "poison"
 
     def poison(number, task):
-        return 3 in task.seeds and task.setting.learner == "psrl"
+        return any(3 in seeds and setting.learner == "psrl" for setting, seeds in task.runs)
 
     drive(SMALL, folder, Here(loses=poison))
     failures = ravi.results(folder).sql("select seed, failure, error from failures").to_pylist()
@@ -306,12 +313,11 @@ class Starved(Here):
 
     def collect(self, seconds):
         ((number, outcome),) = super().collect(seconds)
-        tasks, outcomes = [self.made[number], *self.made[number].others], [outcome, *outcome.others]
-        for i, task in enumerate(tasks):
-            if self.fails(task) and self.failed.count(task.setting) < self.times:
-                self.failed.append(task.setting)
-                outcomes[i] = undone(task)._replace(fault="MemoryError: no more\nTraceback")
-        return [(number, outcomes[0]._replace(others=tuple(outcomes[1:])))]
+        task = self.made[number]
+        if self.fails(task) and self.failed.count(task.runs) < self.times:
+            self.failed.append(task.runs)
+            outcome = undone(task, fault="MemoryError: no more\nTraceback")
+        return [(number, outcome)]
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +329,7 @@ def tuned(tmp_path_factory):
 
 def a_trial(task):
     """Whether the best configuration is being tried."""
-    return task.setting.points == 1 and "scale=0.0001" in task.setting.learner
+    return any(setting.points == 1 and "scale=0.0001" in setting.learner for setting, _ in task.runs)
 
 
 def test_a_fault_of_the_machine_that_passes_costs_nothing(tuned, tmp_path):
@@ -433,7 +439,7 @@ def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeyp
     errors = {}
     for name in ("mute", "odd", "long", "okay"):
         setting = Setting("riverswim/4", ravi.mdp("riverswim/4").digest, f"rude:{name}", "", 10, 1)
-        (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+        (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
         assert row["failure"] == "learner"
         errors[name] = row
     assert errors["mute"]["error"].startswith("Mute: (its text cannot be had")
@@ -449,43 +455,21 @@ def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp
     setting = Setting(
         "riverswim/4", ravi.mdp("riverswim/4").digest, "edited:build", ids.source_of("edited:build"), 10, 1
     )
-    assert unpacked(work(Task(setting, (0,), "here")).rows)["failure"].to_pylist() == [None]
+    assert unpacked(work(Task(((setting, (0,)),), "here")).rows)["failure"].to_pylist() == [None]
     (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build  # not the same\n")
-    (row,) = unpacked(work(Task(setting, (0,), "here")).rows).to_pylist()
+    (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
     assert row["failure"] == "lost"  # the next launch runs it again
     assert "has changed since it was launched" in row["error"]
 
 
-def test_a_checkpoint_of_a_driver_that_is_alive_is_left_to_it(tmp_path):
-    folder = tmp_path / "out"
-    one, other = Store(folder), Store(folder)
-    run_suite(SMALL, folder, workers=1, shard="1/8")
-    made = ravi.run("psrl", "riverswim/4", 2000, [0], pause=10)
-    content = io.BytesIO()
-    made.save(content)
-    wanted = specify(SMALL)
-    setting = next(
-        s for s in plan.settings(wanted, plan.facts_of(wanted, {}), {}) if s is not None and s.learner == "psrl"
-    )
-    with one.launch({"versions": versions()}) as first:
-        one.keep_checkpoint(setting.digest, [0], content.getvalue())
-        with other.launch({"versions": versions()}) as second:
-            assert other.others(second) == [first]
-            driver = Driver(other, second, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
-            assert not driver.checkpoints
-            assert not driver.undone
-    with other.launch({"versions": versions()}) as third:
-        driver = Driver(other, third, Here(), Agenda(wanted, plan.facts_of(wanted, {}), {}, Shard(), print))
-        assert [work.seeds for work in driver.undone] == [[0]]
-
-
-def test_sigterm_is_like_ctrl_c(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_what_a_scheduler_sends_is_like_ctrl_c(tmp_path, number):
     seen = []
 
     def stop(status):
         seen.append(status)
         if len(seen) == 1:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(number)
 
     run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=2, progress=stop)
     assert seen[-1].stopping

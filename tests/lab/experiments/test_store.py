@@ -296,23 +296,97 @@ def test_damaged_json_is_a_trouble_and_the_rest_is_read(tmp_path):
     assert [trouble.name for trouble in store.troubles] == ["tuning/three.json", "tuning/two.json"]
 
 
+JOB = "0123456789abcdef0123"
+
+
 def test_checkpoints_come_back_and_damaged_ones_are_named(tmp_path):
     store = created(tmp_path, None)
     content = io.BytesIO()
     ravi.run("uniform", "riverswim/4", steps=20, seeds=2, pause=5).save(content)
-    store.keep_checkpoint(setting().digest, [0, 1], content.getvalue())
-    (found,) = store.checkpoints()
-    assert (found.setting, found.seeds, found.content) == (setting().digest, (0, 1), content.getvalue())
+    store.keep_checkpoint(setting().digest, JOB, content.getvalue())
+    assert store.checkpoints() == [f"{setting().digest}-{JOB}.run"]
+    assert store.checkpoint(setting().digest, JOB) == content.getvalue()
+    assert store.checkpoint(setting().digest, "1" * 20) is None
 
     (path,) = (tmp_path / "checkpoints").iterdir()
-    path.with_name(path.name.replace(path.name[:20], "z" * 20)).write_bytes(content.getvalue())
-    path.with_name(f"{'1' * 20}-{'2' * 16}.run").write_bytes(content.getvalue())  # of other seeds, it says
-    path.with_name(f"{'3' * 20}-{'2' * 16}.run").write_bytes(content.getvalue()[:-40])
-    path.with_name(f"{'4' * 20}-{'2' * 16}.run").write_bytes(b"")
+    path.with_name(f"{'z' * 20}-{JOB}.run").write_bytes(content.getvalue())
+    path.with_name(f"{'3' * 20}-{JOB}.run").write_bytes(content.getvalue()[:-40])
+    path.with_name(f"{'4' * 20}-{JOB}.run").write_bytes(b"")
     assert len(store.checkpoints()) == 1
-    assert len(store.troubles) == 4
-    store.drop_checkpoint(setting().digest, [0, 1])
+    assert len(store.troubles) == 3
+    store.drop_checkpoint(setting().digest, JOB)
+    store.drop_checkpoint(setting().digest, JOB)  # again
     assert store.checkpoints() == []
+
+
+def test_a_job_is_claimed_by_one_launch_until_it_is_released(tmp_path):
+    one, other = created(tmp_path, None), Store(tmp_path)
+    with one.launch({}), other.launch({}):
+        assert one.claim(JOB)
+        assert not one.claim(JOB)
+        assert not other.claim(JOB)
+        assert other.claim("1" * 20)
+        other.release_dead()  # nobody is
+        assert not other.claim(JOB)
+        one.release(JOB)
+        one.release(JOB)  # again
+        assert other.claim(JOB)
+
+
+def test_of_many_that_claim_at_once_one_succeeds(tmp_path):
+    created(tmp_path, None)
+    won = []
+
+    def claim():
+        store = Store(tmp_path)
+        with store.launch({}):
+            ready.wait()
+            won.extend(job for job in range(50) if store.claim(f"{job:020d}"))
+            done.wait()
+
+    ready, done = threading.Barrier(8), threading.Barrier(8)
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == list(range(50))
+
+
+CLAIMER = """
+import sys, time
+from pathlib import Path
+from ravi.lab.experiments.store import Store
+store = Store(Path(sys.argv[1]))
+with store.launch({}):
+    print(store.claim("0123456789abcdef0123"), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_claim_of_a_dead_launch_is_released_and_that_of_a_living_one_is_not(tmp_path):
+    store = created(tmp_path, None)
+    process = subprocess.Popen([sys.executable, "-c", CLAIMER, tmp_path], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "True\n"
+    with store.launch({}):
+        store.release_dead()
+        assert not store.claim(JOB)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        store.release_dead()
+        assert store.claim(JOB)
+
+
+def test_a_claim_that_is_about_to_be_written_is_left_alone_while_others_are_alive(tmp_path):
+    store, other = created(tmp_path, None), Store(tmp_path)
+    (tmp_path / "claims" / JOB).touch()
+    with store.launch({}):
+        with other.launch({}):
+            store.release_dead()
+            assert not store.claim(JOB)
+        store.release_dead()
+        assert store.claim(JOB)
 
 
 def test_nothing_in_a_store_is_pickled(tmp_path):
@@ -324,7 +398,7 @@ def test_nothing_in_a_store_is_pickled(tmp_path):
         store.keep_mdp(ravi.mdp("riverswim/4"))
         content = io.BytesIO()
         made().save(content)
-        store.keep_checkpoint(setting().digest, [0, 1, 2], content.getvalue())
+        store.keep_checkpoint(setting().digest, JOB, content.getvalue())
     kinds = {}
     for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
         head = path.read_bytes()[:4]

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from ravi.lab.experiments.schedule.jobs import LOST, Job
+from ravi.lab.experiments.schedule.jobs import LOST, Runs
 from ravi.lab.experiments.schedule.plan import Subject
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.schedule.tuning import Configuration, Lattice, Optuna, Trials, best, lacking, lattice
@@ -83,7 +83,7 @@ def test_the_first_of_equals_is_chosen_and_failures_never():
 def tried(regrets, tuning):
     trials = Trials(Subject("a" * 20, BASE, BOTH), tuning)
     for configuration, values in zip(trials.search.ask(), regrets, strict=True):
-        job = Job(BASE)
+        job = Runs(BASE)
         job.add(tuning.seeds)
         failed = np.isinf(values)
         job.settle(np.array(tuning.seeds), failed, np.array(values))
@@ -135,7 +135,7 @@ def test_nothing_is_chosen_where_a_trial_was_lost():
 def test_what_is_missing_of_a_search_that_goes_step_by_step_is_all_that_was_not_tried():
     trials = Trials(Subject("a" * 20, BASE, BOTH), Tuning(budget=5, seeds=(7, 8), sampler="optuna"))
     (configuration,) = trials.search.ask()
-    job = Job(BASE)
+    job = Runs(BASE)
     job.add((7, 8))
     job.settle(np.array([7, 8]), np.array([False, True]), np.array([1.0, np.nan]), np.array([False, True]))
     trials.tried.append((configuration, job))

@@ -72,7 +72,7 @@ def often(monkeypatch):
 def test_stopped_at_every_epoch_it_goes_on_to_the_same_rows(undisturbed, often, tmp_path):
     pool = Here()
     drive(SUITE, tmp_path / "sliced", pool, slice=1e-9)
-    assert {task.setting.mdp for task in pool.made if task.checkpoint is not None} == {*WORLDS}
+    assert {task.runs[0][0].mdp for task in pool.made if task.checkpoints} == {*WORLDS}
     assert bits(tmp_path / "sliced") == bits(undisturbed)
 
 
@@ -82,7 +82,7 @@ def test_a_driver_that_dies_in_the_middle_leaves_a_checkpoint_that_is_taken_up(u
         pass
 
     def die(number, task):
-        if task.checkpoint is not None and task.setting.mdp == world:
+        if task.checkpoints and task.runs[0][0].mdp == world:
             raise Killed
         return False
 
@@ -91,7 +91,7 @@ def test_a_driver_that_dies_in_the_middle_leaves_a_checkpoint_that_is_taken_up(u
         drive(SUITE, folder, Here(die), slice=1e-9)
     assert os.listdir(folder / "checkpoints")
     drive(SUITE, folder, again)
-    assert any(task.checkpoint is not None and task.setting.mdp == world for task in again.made)
+    assert any(task.checkpoints and task.runs[0][0].mdp == world for task in again.made)
     assert bits(folder) == bits(undisturbed)
     assert not os.listdir(folder / "checkpoints")
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import ravi
@@ -18,8 +17,9 @@ from ravi.cli import show
 from ravi.display import style
 from ravi.display.numbers import number
 from ravi.lab import demo
-from ravi.lab.report import curves, figures, scatter
+from ravi.lab.report import curves, figures, matrix, scatter
 from ravi.lab.report.figures import KINDS, STORY, index_page, kind_of
+from ravi.statistics import Scores
 from ravi.statistics.intervals import band, interval
 from ravi.validation import InputError
 from tests.lab.report.folders import made
@@ -65,37 +65,6 @@ def test_the_lines_are_the_means_and_the_bands_their_intervals(logarithmic):
         assert drawn.data["curves"][label].seeds == 6
 
 
-def test_bounds_stand_behind_and_those_out_of_reach_leave_linear_axes():
-    bounds = {"near": (TIMES, 2 * TIMES.astype(float) ** 0.5), "far": (TIMES, 1e6 * np.ones(len(TIMES)))}
-    linear = curves.regret_curves(two(), bounds=bounds)
-    both = curves.regret_curves(two(), bounds=bounds, logarithmic=True)
-    assert [*linear.data["bounds"]] == ["near"]
-    drawn = lines(both.figure.axes[0])
-    for name, (_, values) in bounds.items():
-        assert np.array_equal(drawn[name].get_ydata(), values)
-        assert drawn[name].get_zorder() < drawn["slow"].get_zorder()
-    assert both.figure.axes[0].get_xscale() == both.figure.axes[0].get_yscale() == "log"
-
-
-def test_bounds_begin_where_the_curves_do_on_logarithmic_axes():
-    bounds = {"wide": (np.arange(1.0, 500), np.arange(1.0, 500))}
-    drawn = curves.regret_curves(two(), bounds=bounds, logarithmic=True)
-    assert lines(drawn.figure.axes[0])["wide"].get_xdata()[0] == TIMES[0]
-
-
-def test_one_seed_has_no_band():
-    drawn = curves.regret_curves({"one": curves.Curves(TIMES, SLOW[:1])})
-    assert not drawn.figure.axes[0].collections
-    assert np.array_equal(lines(drawn.figure.axes[0])["one"].get_ydata(), SLOW[0])
-
-
-def test_times_that_a_stopped_run_has_not_come_to_are_left_out():
-    values = SLOW.copy()
-    values[2, 30:] = np.nan
-    drawn = curves.regret_curves({"stopped": curves.Curves(TIMES, values)})
-    assert np.array_equal(lines(drawn.figure.axes[0])["stopped"].get_xdata(), TIMES[:30])
-
-
 def test_curves_of_the_wrong_shape_are_refused():
     with pytest.raises(InputError, match=r"'bad' have shape \(6, 49\)"):
         curves.regret_curves({"bad": curves.Curves(TIMES, SLOW[:, 1:])})
@@ -119,21 +88,7 @@ def test_the_gap_of_a_run_is_that_of_the_epoch_of_each_time():
     assert np.allclose(lines(drawn.figure.axes[0])["it"].get_ydata(), gap.values.mean(0))
 
 
-def test_a_gap_of_zero_is_drawn_without_a_logarithm():
-    drawn = curves.gap_curves({"optimum": curves.Curves(TIMES, np.zeros((2, len(TIMES))))})
-    assert drawn.figure.axes[0].get_yscale() == "linear"
-
-
 # How it looks.
-
-
-def test_the_first_lines_differ_in_everything_but_grey_and_many_more_in_something():
-    first = [style.look(index) for index in range(len(style.DASHES))]
-    for one, other in combinations(first, 2):
-        assert one.colour != other.colour
-        assert one.dash != other.dash
-        assert one.marker != other.marker
-    assert len({str(style.look(index)) for index in range(280)}) == 280
 
 
 def test_lines_of_similar_grey_differ_in_dash_or_marker():
@@ -148,31 +103,6 @@ def test_the_map_of_heat_gets_lighter_with_the_value():
     assert (np.diff(shades) > 0).all()
 
 
-@pytest.mark.parametrize("width", [style.SINGLE, style.DOUBLE])
-def test_figures_are_as_wide_as_a_column_with_letters_of_7_to_9_points(width, tmp_path):
-    drawn = curves.regret_curves(two(), title="mdp", width=width)
-    drawn.save(tmp_path / "it", ["png"])
-    assert drawn.figure.get_size_inches()[0] == width
-    for text in drawn.figure.findobj(matplotlib.text.Text):
-        assert not text.get_text() or 7 <= text.get_fontsize() <= 9
-
-
-@pytest.mark.parametrize("count", [1, 5, 12])
-def test_nothing_is_cut_off_and_the_legend_covers_no_axes(count, tmp_path):
-    many = {f"learner number {i}": curves.Curves(TIMES, SLOW * (i + 1)) for i in range(count)}
-    figure = curves.regret_curves(many, title="riverswim/6, tuned").figure
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()
-    wide, high = figure.get_size_inches()
-    assert box.x0 >= -0.01
-    assert box.y0 >= -0.01
-    assert box.x1 <= wide + 0.01
-    assert box.y1 <= high + 0.01
-    legend = figure.legends[0].get_window_extent()
-    assert legend.y1 <= figure.axes[0].get_tightbbox().y0 + 1
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*many]
-
-
 def test_names_at_the_ends_of_lines_are_apart_in_order_and_say_the_last_value(tmp_path):
     many = {f"learner {i}": curves.Curves(TIMES, 100 * SLOW * (1 + 0.01 * (i // 2))) for i in range(6)}
     figure = curves.regret_curves(many, logarithmic=True, named=True, width=style.DOUBLE).figure
@@ -185,13 +115,6 @@ def test_names_at_the_ends_of_lines_are_apart_in_order_and_say_the_last_value(tm
     wide, high = figure.get_size_inches() * figure.dpi
     assert all(0 <= box.x0 <= box.x1 <= wide and 0 <= box.y0 <= box.y1 <= high for box in boxes)
     assert not figure.legends
-
-
-def test_axes_say_what_they_show_and_in_which_unit():
-    ax = curves.regret_curves(two(), title="riverswim/6").figure.axes[0]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("step t", "regret (sum of gaps)")
-    assert ax.figure.get_suptitle() == "riverswim/6"
-    assert curves.gap_curves(two()).figure.axes[0].get_ylabel() == "gap (reward per step)"
 
 
 # Files.
@@ -250,19 +173,6 @@ def test_matplotlib_that_is_missing_is_named_with_its_extra(monkeypatch):
         curves.regret_curves(two())
 
 
-def test_the_demo_draws_all_its_learners_on_logarithmic_axes(tmp_path, monkeypatch):
-    kept, original = [], curves.regret_curves
-    monkeypatch.setattr(curves, "regret_curves", lambda *held, **how: kept.append(original(*held, **how)) or kept[-1])
-    assert opens(demo._figure(ravi.results(made(tmp_path / "out", demo.suite(2000, 3))), tmp_path))
-    (ax,) = kept[0].figure.axes
-    assert ax.get_xscale() == ax.get_yscale() == "log"
-    both = {
-        f"{label}, {column}" for label in ("RAVI-UCB", "RAVI-UCB, mixture", "UCRL2") for column in ("theory", "tuned")
-    }
-    named = {text.get_text().rsplit("  ", 1)[0] for text in ax.texts}
-    assert named == both | {"RAVI-UCB+", "RAVI-KL", "PSRL", "uniform policy"}
-
-
 # The entry.
 
 
@@ -298,16 +208,6 @@ def test_a_folder_gives_every_figure_that_it_holds(every):
     assert {*files} == {*files[0].parent.iterdir()}
 
 
-def test_what_stands_in_the_figures_is_what_stands_in_the_folder(folder):
-    found = ravi.results(folder)
-    drawn = dict(figures.drawn(found))["regret-river-riverswim-4-T400-tuned"]()
-    for label in ("ravi-ucb", "psrl", "uniform"):
-        times, _, values = found.curves(label=label, column="tuned", section="river")
-        line = lines(drawn.figure.axes[0])[label]
-        assert np.array_equal(line.get_xdata(), times)
-        assert np.allclose(line.get_ydata(), values.mean(0))
-
-
 def test_only_the_paper_s_constants_have_the_paper_s_bound(folder):
     panels = {(group.panel.section, group.column): group for group in figures.groups(ravi.results(folder))}
     assert "tabular bound" in figures.theory(panels["river", "theory"])
@@ -316,50 +216,6 @@ def test_only_the_paper_s_constants_have_the_paper_s_bound(folder):
     mdp = ravi.mdp("hypercube/3")
     expected = ravi.theory.mixture.corrected(mdp.horizon, 3, mdp.actions, 400, bound=mdp.bound).total
     assert (times[-1], bound[-1]) == (400, pytest.approx(expected))
-
-
-def test_failed_and_missing_runs_leave_the_rest(folder, tmp_path):
-    found = ravi.results(folder)
-    labels, settings = (found.entries[name].to_pylist() for name in ("label", "setting"))
-    gone = dict(zip(labels, settings, strict=True))
-    runs = zip(found.runs["setting"].to_pylist(), found.runs["seed"].to_pylist(), strict=True)
-    fails = ["learner" if run[0] == gone["uniform"] or run == (gone["psrl"], 1) else None for run in runs]
-    found.runs = found.runs.set_column(
-        found.runs.column_names.index("failure"), "failure", pa.array(fails, pa.string())
-    )
-    group = figures.groups(found)[0]
-    assert {label: len(held.values) for label, held in group.curves.items()} == {"ravi-ucb": 3, "psrl": 2}
-    assert len(group.rows["psrl"].seconds) == 2
-    for _, draw in figures.drawn(found):
-        draw()
-
-
-def can_be(draw) -> bool:
-    try:
-        draw()
-    except InputError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("whole", [("psrl",), ()])
-def test_learners_that_have_not_run_everywhere_leave_the_other_figures(whole, tmp_path, capsys):
-    """None: no performance profile. The command names every file that it wrote."""
-    mdps = ["riverswim/4", "riverswim/5"]
-    section = {"name": "one", "mdps": mdps, "learners": ["psrl", "uniform"], "steps": 20, "seeds": 2, "points": 5}
-    place = made(
-        tmp_path / "out",
-        {"name": "half", "sections": [section]},
-        skips=lambda entry, _: entry.label not in whole and entry.mdp == mdps[entry.label == "psrl"],
-    )
-    show.figures(place, tmp_path / "figures", "svg", "profiles,improvement", 1)
-    printed = capsys.readouterr().out.splitlines()
-    assert sorted(printed) == sorted(map(str, (tmp_path / "figures").iterdir()))
-    written = {kind_of(path.stem) for path in (tmp_path / "figures").glob("*.svg")}
-    assert written == ({"profiles", "improvement"} if whole else {"improvement"})
-    kinds = {kind_of(name) for name, draw in figures.drawn(ravi.results(place)) if can_be(draw)}
-    drawn = {*STORY, "regret", "differences"}
-    assert kinds == (drawn | {"profiles"} if whole else drawn)
 
 
 def test_the_five_that_tell_the_story_are_drawn_unless_others_are_asked_for(folder, every, tmp_path):
@@ -394,18 +250,6 @@ def test_ranks_are_means_with_intervals_the_least_on_top():
     assert texts[3].endswith("×2.00")
 
 
-def test_a_narrow_logarithmic_axis_has_few_names_that_do_not_overlap():
-    axes = scatter.ranks({"a": [9370.0, 9371], "b": [9395.0, 9396], "c": [14419.0, 14420]}).figure.axes[0]
-    axes.figure.canvas.draw()
-    low, high = axes.get_xlim()
-    named = [
-        text for text in axes.get_xticklabels(which="both") if text.get_text() and low <= text.get_position()[0] <= high
-    ]
-    boxes = sorted((text.get_window_extent() for text in named), key=lambda box: box.x0)
-    assert 2 <= len(boxes) <= 4
-    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
-
-
 def test_the_index_shows_every_figure_and_links_every_file(tmp_path):
     names = ("regret-log-a<b>-T1", "gap-a-T1")
     paths = [tmp_path / f"{name}.{kind}" for name in names for kind in ("pdf", "png")]
@@ -417,52 +261,126 @@ def test_the_index_shows_every_figure_and_links_every_file(tmp_path):
     assert "pareto" not in page
 
 
-def test_files_are_told_as_they_are_written(folder, tmp_path):
-    files = figures.each_written(folder, tmp_path / "figures", ("svg",))
-    first = next(files)
-    assert [*(tmp_path / "figures").iterdir()] == [first]
-
-
-def test_a_folder_without_runs_gives_no_figures(folder, tmp_path):
-    empty = tmp_path / "empty"
-    (empty / "parts").mkdir(parents=True)
-    (empty / "specification.json").write_text((folder / "specification.json").read_text())
-    assert written(empty, tmp_path / "figures") == []
-
-
-def theta(names):
-    return [name for name in names if name.startswith("theta")]
-
-
-def test_a_run_gives_its_figures_also_from_a_file(tmp_path):
-    world = "riverswim/mixture/4,discount=0.8"
-    assert not theta(name for name, _ in figures.drawn(ravi.run("ravi-ucb", world, 300, 2)))
-    run = ravi.run("ravi-ucb/mixture", world, 300, 2)
-    assert figures.mdp_of(run).digest == run.mdp_digest
-    run.save(tmp_path / "it.run")
-    first = written(run, tmp_path / "a", ("svg",))
-    again = written(tmp_path / "it.run", tmp_path / "b", ("svg",))
-    assert [path.name for path in first] == [path.name for path in again]
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
-    assert theta(path.name for path in first)
-
-
 def test_the_figures_of_a_file_are_drawn_beside_it(tmp_path, monkeypatch, capsys):
     ravi.run("psrl", "one-state", 5, 1).save(tmp_path / "it.run")
     monkeypatch.chdir(tmp_path)
-    show.figures(Path("it.run"), None, "svg", None, None)
+    show.figures(Path("it.run"), formats="svg")
     printed = capsys.readouterr().out.splitlines()
     assert printed
     assert sorted(printed) == sorted(map(str, Path("it-figures").iterdir()))
 
 
-def test_a_run_of_one_step_or_without_measures_gives_what_it_has(tmp_path):
-    assert written(ravi.run("psrl", "one-state", 1, 1), tmp_path / "a", ("png",))
-    files = written(ravi.run("psrl", "one-state", 5, 1, measured=False), tmp_path / "b", ("png",))
-    assert [path.name.split("-")[0] for path in files] == ["maps"]
+def test_one_seed_has_no_band_and_times_that_a_stopped_run_has_not_come_to_are_left_out():
+    values = SLOW.copy()
+    values[2, 30:] = np.nan
+    drawn = curves.regret_curves({"one": curves.Curves(TIMES, SLOW[:1]), "stopped": curves.Curves(TIMES, values)})
+    (ax,) = drawn.figure.axes
+    assert len(ax.collections) == 1
+    assert np.array_equal(lines(ax)["one"].get_ydata(), SLOW[0])
+    assert np.array_equal(lines(ax)["stopped"].get_xdata(), TIMES[:30])
+    nothing = {"optimum": curves.Curves(TIMES, np.zeros((2, len(TIMES))))}
+    for zero in (curves.gap_curves(nothing), curves.regret_curves(nothing, logarithmic=True)):
+        assert zero.figure.axes[0].get_yscale() == "linear"  # 0 has no logarithm
 
 
-def test_an_mdp_of_another_name_is_not_taken_for_it():
-    run = ravi.run("psrl", "riverswim/4", 50, 1)
+def test_bounds_stand_behind_from_where_the_curves_begin_and_those_out_of_reach_leave_linear_axes():
+    bounds = {"near": (np.arange(1.0, 500), np.arange(1.0, 500) ** 0.5), "far": (TIMES, np.full(len(TIMES), 1e6))}
+    linear, both = (curves.regret_curves(two(), bounds=bounds, logarithmic=log) for log in (False, True))
+    assert [*linear.data["bounds"]] == ["near"]
+    drawn = lines(both.figure.axes[0])
+    assert np.array_equal(drawn["near"].get_ydata(), np.arange(10.0, 500) ** 0.5)
+    assert np.array_equal(drawn["far"].get_ydata(), bounds["far"][1])
+    assert drawn["far"].get_zorder() < drawn["slow"].get_zorder()
+    assert both.figure.axes[0].get_xscale() == both.figure.axes[0].get_yscale() == "log"
+
+
+LONG = "a learner whose name says everything that there is to say about it, in full"
+
+
+@pytest.mark.parametrize("width", [style.SINGLE, style.DOUBLE])
+@pytest.mark.parametrize("names", [["it"], [LONG, "psrl,support=on,scale=0.01"], [f"learner {i}" for i in range(12)]])
+def test_nothing_is_cut_off_whatever_the_title_and_the_names(names, width):
+    many = {name: curves.Curves(TIMES, SLOW * (i + 1)) for i, name in enumerate(names)}
+    last = {name: held.values[:, -1] for name, held in many.items()}
+    seeds = {name: {"m": np.arange(len(values))} for name, values in last.items()}
+    scored = Scores({name: {"m": values} for name, values in last.items()}, seeds, tuple(names), ("m",))
+    title = "/a/long/path/of/a/file/that/holds/the/mdp/of/which/the/figure/is.npz, T = 1,000,000, tuned"
+    drawn = [
+        curves.regret_curves(many, title=title, width=width), curves.gap_curves(many, title=title),
+        scatter.ranks(last, remarks={names[0]: "★"}, title=title),
+        scatter.pareto({name: (x, x) for name, x in last.items()}, title=title),
+        matrix.improvements(scored, title=title),
+    ]  # fmt: skip
+    for figure in (one.figure for one in drawn):
+        figure.draw_without_rendering()
+        box, (wide, high) = figure.get_tightbbox(), figure.get_size_inches()
+        assert -0.01 <= box.x0 <= box.x1 <= wide + 0.01
+        assert -0.01 <= box.y0 <= box.y1 <= high + 0.01
+        assert figure.axes[0].get_position().width > 0.33  # of the figure's width
+        assert all(7 <= text.get_fontsize() <= 9 for text in figure.findobj(matplotlib.text.Text) if text.get_text())
+        for legend in figure.legends:
+            assert legend.get_window_extent().y1 <= figure.axes[0].get_tightbbox().y0 + 1
+    assert drawn[0].figure.get_size_inches()[0] == width
+    assert [text.get_text().replace("\n", " ") for text in drawn[0].figure.legends[0].get_texts()] == names
+
+
+@pytest.mark.parametrize("values", [[9370.0, 9395.0, 14419.0], [5.0], [231.131584941, 231.1315849410001]])
+def test_a_narrow_logarithmic_axis_has_few_names_that_do_not_overlap(values):
+    """Warnings are errors here: an axis shows more than rounding."""
+    axes = scatter.ranks({str(place): [value, value] for place, value in enumerate(values)}).figure.axes[0]
+    axes.figure.canvas.draw()
+    low, high = axes.get_xlim()
+    assert high > 1.1 * low
+    shown = (text for text in axes.get_xticklabels(which="both") if low <= text.get_position()[0] <= high)
+    boxes = sorted((text.get_window_extent() for text in shown if text.get_text()), key=lambda box: box.x0)
+    assert len(boxes) <= 5
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+
+
+def test_the_demo_draws_all_its_learners(tmp_path, monkeypatch):
+    kept, original = [], curves.regret_curves
+    monkeypatch.setattr(curves, "regret_curves", lambda *held, **how: kept.append(original(*held, **how)) or kept[-1])
+    assert opens(demo._figure(ravi.results(made(tmp_path / "out", demo.suite(2000, 3))), tmp_path))
+    (ax,) = kept[0].figure.axes
+    both = ("RAVI-UCB", "RAVI-UCB, mixture", "UCRL2")
+    tuned = {f"{label}, {column}" for label in both for column in ("theory", "tuned")}
+    named = {text.get_text().rsplit("  ", 1)[0] for text in ax.texts}
+    assert named == tuned | {"RAVI-UCB+", "RAVI-KL", "PSRL", "uniform policy"}
+
+
+HALF = {"name": "one", "mdps": ["riverswim/4", "riverswim/5"], "learners": ["psrl", "uniform"], "seeds": 3, "steps": 20}
+
+
+def test_failed_and_missing_runs_leave_the_rest(tmp_path, capsys):
+    """Psrl failed once, uniform has not run on the second MDP; the command names every file that it wrote."""
+    place = made(
+        tmp_path / "out", {"name": "half", "points": 5, "sections": [HALF]},
+        skips=lambda entry, _: entry.label == "uniform" and entry.mdp == "riverswim/5",
+        fails=lambda entry, seed: "Error" if entry.label == "psrl" and seed == 1 else None,
+    )  # fmt: skip
+    found = ravi.results(place)
+    first, second = figures.groups(found)
+    assert {label: len(held.values) for label, held in first.curves.items()} == {"psrl": 2, "uniform": 3}
+    assert (len(first.rows["psrl"].seconds), [*second.curves]) == (2, ["psrl"])
+    kinds = {kind_of(name): draw() for name, draw in figures.drawn(found)}
+    assert kinds.keys() == {*STORY, "regret", "differences", "profiles"}
+    assert kinds["profiles"].data["learners"] == ["psrl"]
+    show.figures(place, out=tmp_path / "figures", formats="svg", kinds="profiles,improvement", workers=1)
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(map(str, (tmp_path / "figures").iterdir()))
+    empty = made(tmp_path / "empty", {"name": "none", "sections": [HALF]}, skips=lambda *_: True)
+    assert written(empty, tmp_path / "nothing") == []
+
+
+def test_a_run_gives_the_figures_that_it_holds_also_from_a_file(tmp_path):
+    run = ravi.run("ravi-ucb/mixture", "riverswim/mixture/4,discount=0.8", 300, 2)
+    assert figures.mdp_of(run).digest == run.mdp_digest
     assert figures.mdp_of(replace(run, mdp_digest="0")) is None
     assert figures.mdp_of(replace(run, mdp="nothing of the kind")) is None
+    run.save(tmp_path / "it.run")
+    first, again = (written(one, tmp_path / str(k), ("svg",)) for k, one in enumerate((run, tmp_path / "it.run")))
+    assert [(path.name, path.read_bytes()) for path in first] == [(path.name, path.read_bytes()) for path in again]
+    assert {kind_of(path.stem) for path in first} == {"regret", "regret-log", "gap", "maps", "theta"}
+    tabular = figures.drawn(ravi.run("ravi-ucb", "riverswim/4", 1, 1))
+    assert {kind_of(name) for name, draw in tabular if draw()} == {"regret", "regret-log", "gap", "maps"}
+    unmeasured = figures.drawn(ravi.run("psrl", "one-state", 5, 1, measured=False))
+    assert {kind_of(name) for name, _ in unmeasured} == {"maps"}

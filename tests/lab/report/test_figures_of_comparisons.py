@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,128 +44,6 @@ def test_the_frontier_is_what_nobody_beats_in_both():
     assert [points[name][0] for name in kept] == sorted(points[name][0] for name in kept)
 
 
-def test_time_and_regret_are_drawn_with_the_frontier(tmp_path):
-    runs = {
-        "quick": ([1.0, 1.2], [90.0, 110.0]),
-        "slow": ([9.0, 11.0], [9.0, 11.0]),
-        "both": ([20.0, 21.0], [300.0, 310.0]),
-    }
-    drawn = scatter.pareto(runs, title="it")
-    assert drawn.data["frontier"] == ["quick", "slow"]
-    ax = drawn.figure.axes[0]
-    points = {c.get_label(): np.ravel(c.lines[0].get_data()).astype(float) for c in ax.containers}
-    assert {name: tuple(at) for name, at in points.items()} == {
-        name: (np.mean(s), np.mean(r)) for name, (s, r) in runs.items()
-    }
-    assert np.allclose(lines(ax)["frontier"].get_xydata(), [points["quick"], points["slow"]])
-    assert ax.get_xlabel() == "computing time per run (s)"
-    drawn.save(tmp_path / "it", ["png"])
-    assert drawn.figure.get_size_inches()[0] == style.SINGLE
-
-
-def test_one_learner_with_one_seed_has_no_arms():
-    drawn = scatter.pareto({"it": ([1.0], [5.0])})
-    arms = [arm.get_segments()[0] for arm in drawn.figure.axes[0].containers[0].lines[2]]
-    assert all((ends[0] == ends[1]).all() for ends in arms)
-    scatter.pareto({"optimum": ([1.0, 2.0], [0.0, 0.0])})
-
-
-def test_values_that_differ_by_rounding_have_an_axis_without_a_warning():
-    """Warnings are errors here; the axis shows more than rounding."""
-    seen = [231.13158494112605, 231.13158494112596, 231.13158494112596, 231.13158494112605, 231.1315849411261]
-    near = np.array([*seen, 231.13158494112602])
-    for runs in ({"one": ([4e-4] * 6, near)}, {"one": ([1e-4] * 6, near), "two": ([9e-4] * 6, near[4:5].repeat(6))}):
-        drawn = scatter.pareto(runs)
-        drawn.figure.canvas.draw()
-        low, high = drawn.figure.axes[0].get_ylim()
-        assert low < 220 < 240 < high
-    scatter.pareto({"one": ([0.0, 0.0], [5.0, 5.0])}).figure.canvas.draw()
-
-
-def test_the_profile_leaves_out_who_has_not_run_everywhere():
-    whole = some()
-    rows = [
-        {"learner": name, "mdp": mdp, "seed": seed, "regret": value}
-        for name, held in whole.values.items()
-        for mdp, values in held.items()
-        for seed, value in enumerate(values)
-        if (name, mdp) != ("good", "two")
-    ]
-    scores = from_table(rows)
-    drawn = matrix.profile_figure(scores)
-    assert drawn.data["learners"] == ["fair", "bad"]
-    assert {"fair", "bad"} <= set(lines(drawn.figure.axes[0]))
-    assert "good" not in lines(drawn.figure.axes[0])
-    assert lines(drawn.figure.axes[0])["fair"].get_color() == style.look(1).colour  # as where "good" is drawn too
-
-
-def tried(learner, scales, regrets, chosen, steps=None):
-    return [
-        {
-            "learner": learner, "scale": scale, "regret": regret, "standard_error": 1.0, "chosen": place == chosen,
-            "step_scale": (steps or {}).get(place),
-        }
-        for place, (scale, regret) in enumerate(zip(scales, regrets, strict=True))
-    ]  # fmt: skip
-
-
-def test_tuning_shows_every_trial_in_order_and_rings_the_chosen():
-    rows = tried("a", [1.0, 0.01, 0.1], [30.0, 20.0, 10.0], 2)
-    rows += tried("b", [1.0, 0.1], [5.0, None], 0, {0: 1.0, 1: 3.0})
-    drawn = scatter.tuning(rows, order=["c", "a", "b"])
-    ax = drawn.figure.axes[0]
-    held = {c.get_label(): c.lines[0] for c in ax.containers}
-    assert np.array_equal(held["a"].get_xydata(), [(0.01, 20), (0.1, 10), (1, 30)])
-    assert np.array_equal(held["b"].get_xydata(), [(1, 5)])  # what failed is left out
-    assert sorted(map(tuple, lines(ax)["chosen"].get_xydata())) == [(0.1, 10), (1, 5)]
-    assert held["a"].get_color() == style.look(1).colour  # as where "c" is drawn too
-    assert held["a"].get_linestyle() != "None"
-
-
-def test_points_that_differ_in_the_step_size_too_are_not_joined():
-    rows = tried("a", [1.0, 0.1], [5.0, 6.0], 0, {0: 1.0, 1: 3.0})
-    assert scatter.tuning(rows).figure.axes[0].containers[0].lines[0].get_linestyle() == "None"
-
-
-def test_nothing_to_draw_is_told():
-    with pytest.raises(InputError, match="no configuration"):
-        scatter.tuning(tried("a", [1.0], [None], 0))
-    with pytest.raises(InputError, match="no learner"):
-        scatter.pareto({})
-
-
-def test_cells_are_probabilities_of_improvement_with_stars_where_sure(tmp_path):
-    scores = some()
-    drawn = matrix.improvements(scores)
-    ax = drawn.figure.axes[0]
-    values = ax.images[0].get_array()
-    for row, first in enumerate(scores.learners):
-        for column, second in enumerate(scores.learners):
-            if first == second:
-                assert values.mask[row, column]
-                continue
-            found = improvement(scores, first, second)
-            assert values[row, column] == found.estimate
-            assert drawn.data["sure"][row, column] == (not found.low <= 0.5 <= found.high)
-    texts = {text.get_position(): text.get_text() for text in ax.texts}
-    assert texts[(2, 0)] == "100*"
-    assert texts[(0, 2)] == "0*"
-    assert len(texts) == 6
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["good  1", "fair  2", "bad  3"]
-    assert drawn.figure.axes[1].get_ylabel() == "P(row beats column)"
-    drawn.save(tmp_path / "it", ["png"])
-
-
-def test_cells_are_paired_differences():
-    scores = some()
-    drawn = matrix.differences(scores, "two")
-    values = drawn.figure.axes[0].images[0].get_array()
-    assert values[0, 2] == compare(scores, "good", "bad", "two").difference.estimate > 0
-    assert values[2, 0] == -values[0, 2]
-    with pytest.raises(InputError, match="no run on three"):
-        matrix.differences(scores, "three")
-
-
 def test_letters_stand_out_from_their_cells():
     """A contrast of 3 to 1, by WCAG's relative luminance."""
 
@@ -181,35 +61,90 @@ def test_letters_stand_out_from_their_cells():
         assert (light + 0.05) / (dark + 0.05) > 3, text.get_position()
 
 
-def test_profiles_are_those_of_the_statistics():
-    scores = some()
-    drawn = matrix.profile_figure(scores, thresholds=np.linspace(0, 1.5, 31))
-    found = profiles(scores, thresholds=np.linspace(0, 1.5, 31))
-    for name in scores.learners:
-        assert np.array_equal(lines(drawn.figure.axes[0])[name].get_ydata(), found.share[name])
-    free = matrix.profile_figure(scores).figure.axes[0]
-    assert free.get_xscale() == "log"
-    low, high = free.get_xlim()
-    share = lines(free)["good"]
-    inside = (share.get_xdata() >= low) & (share.get_xdata() <= high)
-    assert {0.0, 1.0} <= {*share.get_ydata()[inside]}
-    assert free.get_xlabel().startswith("τ: regret / ")
-
-
-def test_one_learner_or_nothing_in_common_does_not_break():
-    alone = some(learners=("it",))
-    matrix.improvements(alone)
-    matrix.differences(alone, "one")
-    matrix.profile_figure(alone)
-    apart = from_table(
-        [{"learner": "a", "mdp": "x", "seed": 0, "regret": 1.0}, {"learner": "b", "mdp": "y", "seed": 0, "regret": 2.0}]
-    )
-    assert np.isnan(matrix.improvements(apart).data["values"]).all()
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.0, "0"), (1e-9, "0"), (3.21, "3.2"), (-45.6, "-46"), (1234, "1.2k"), (-23456, "-23k"), (4e6, "4.0M")],
 )
 def test_numbers_fit_into_cells(value, text):
     assert brief(value) == text
+
+
+def test_time_and_regret_are_drawn_with_the_frontier():
+    """Warnings are errors here: values that differ by rounding have an axis too."""
+    runs = {"quick": ([1.0, 1.2], [90.0, 110.0]), "slow": ([9.0, 11.0], [9.0, 11.0]), "both": ([20.0], [300.0])}
+    drawn = scatter.pareto(runs, title="it")
+    ax = drawn.figure.axes[0]
+    points = {c.get_label(): np.ravel(c.lines[0].get_data()).astype(float) for c in ax.containers}
+    assert {name: [*at] for name, at in points.items()} == {n: [np.mean(s), np.mean(r)] for n, (s, r) in runs.items()}
+    assert drawn.data["frontier"] == ["quick", "slow"]
+    assert np.allclose(lines(ax)["frontier"].get_xydata(), [points["quick"], points["slow"]])
+    arms = {c.get_label(): [np.ptp(arm.get_segments()[0], axis=0).max() for arm in c.lines[2]] for c in ax.containers}
+    assert arms["both"] == [0, 0]  # one seed has no interval
+    assert min(arms["quick"] + arms["slow"]) > 0
+    near = 231.13158494112596 * (1 + 1e-14 * np.arange(6))
+    for some in ({"one": ([4e-4] * 6, near)}, {"optimum": ([0.0, 0.0], [0.0, 0.0])}):
+        scatter.pareto(some).figure.canvas.draw()
+
+
+def test_tuning_shows_every_trial_in_order_and_rings_the_chosen():
+    """Points that differ in the step size too are not joined; what failed is left out."""
+    tried = [("a", 1.0, None, 30.0, False), ("a", 0.01, None, 20.0, False), ("a", 0.1, None, 10.0, True),
+             ("b", 1.0, 1.0, 5.0, True), ("b", 0.1, 3.0, 6.0, False), ("b", 0.2, 3.0, None, False)]  # fmt: skip
+    names = ("learner", "scale", "step_scale", "regret", "chosen")
+    rows = [dict(zip(names, row, strict=True)) | {"standard_error": 1.0} for row in tried]
+    ax = scatter.tuning(rows, order=["c", "a", "b"]).figure.axes[0]
+    held = {c.get_label(): c.lines[0] for c in ax.containers}
+    assert np.array_equal(held["a"].get_xydata(), [(0.01, 20), (0.1, 10), (1, 30)])
+    assert np.array_equal(held["b"].get_xydata(), [(0.1, 6), (1, 5)])
+    assert sorted(map(tuple, lines(ax)["chosen"].get_xydata())) == [(0.1, 10), (1, 5)]
+    assert held["a"].get_color() == style.look(1).colour  # as where "c" is drawn too
+    assert (held["a"].get_linestyle() == "None", held["b"].get_linestyle()) == (False, "None")
+
+
+@pytest.mark.parametrize("mdp", [None, "two"])
+def test_cells_are_what_the_statistics_say_with_stars_where_sure(mdp):
+    scores = some()
+    drawn = matrix.improvements(scores) if mdp is None else matrix.differences(scores, mdp)
+    ax, scale = drawn.figure.axes
+    values, texts = ax.images[0].get_array(), {text.get_position(): text.get_text() for text in ax.texts}
+    for (column, row), text in texts.items():
+        pair = scores.learners[row], scores.learners[column]
+        found = improvement(scores, *pair) if mdp is None else compare(scores, *pair, mdp).difference
+        assert values[row, column] == found.estimate
+        middle = 0.5 if mdp is None else 0
+        assert text.endswith("*") == drawn.data["sure"][row, column] == (not found.low <= middle <= found.high)
+        written = f"{100 * found.estimate:.0f}" if mdp is None else brief(found.estimate).replace("-", "−")
+        assert text.rstrip("*") == written
+    assert len(texts) == 6
+    assert values.mask.diagonal().all()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["good  1", "fair  2", "bad  3"]
+    assert scale.get_ylabel() == ("P(row beats column)" if mdp is None else "regret: column − row")
+
+
+def test_profiles_are_those_of_the_statistics_of_who_ran_everywhere():
+    held = some()
+    values = held.values | {"good": {"one": held.values["good"]["one"]}}
+    taus = np.linspace(0, 1.5, 31)
+    for scores, names in ((held, ["good", "fair", "bad"]), (replace(held, values=values), ["fair", "bad"])):
+        shown = lines(matrix.profile_figure(scores, thresholds=taus).figure.axes[0])
+        assert [*shown] == names
+        assert all(np.array_equal(shown[n].get_ydata(), profiles(scores, thresholds=taus).share[n]) for n in names)
+        assert shown["fair"].get_color() == style.look(1).colour
+    free = matrix.profile_figure(held).figure.axes[0]
+    low, high = free.get_xlim()
+    share = lines(free)["good"]
+    assert {0.0, 1.0} <= {*share.get_ydata()[(share.get_xdata() >= low) & (share.get_xdata() <= high)]}
+    assert (free.get_xscale(), free.get_xlabel()[:12]) == ("log", "τ: regret / ")
+
+
+def test_nothing_to_compare_is_told_or_drawn_empty():
+    for drawn in (scatter.tuning, scatter.pareto, scatter.ranks):
+        with pytest.raises(InputError, match=r"no configuration|no learner"):
+            drawn({})
+    with pytest.raises(InputError, match="no run on three"):
+        matrix.differences(some(), "three")
+    apart = [{"learner": name, "mdp": name, "seed": 0, "regret": 1.0} for name in "ab"]
+    assert np.isnan(matrix.improvements(from_table(apart)).data["values"]).all()
+    alone = some(learners=("it",))
+    for figure in (matrix.improvements(alone), matrix.differences(alone, "one"), matrix.profile_figure(alone)):
+        assert figure.data["learners"] == ["it"]

@@ -166,7 +166,7 @@ def test_damage_is_named_and_left_out(store):
 
 
 def test_checkpoints_are_named_by_their_learner(store):
-    store.keep_checkpoint(setting("uniform").digest, [0, 1], b"anything")
+    store.keep_checkpoint(setting("uniform").digest, "0" * 20, b"anything")
     assert "checkpoints: 1 under way (uniform on riverswim/4)" in text(looked(store.folder))
 
 
@@ -193,20 +193,6 @@ def test_a_folder_that_is_not_there_is_waited_for(tmp_path, capsys):
     assert view.waiting == ""
     assert view.counts.planned == 8
     assert store.folder == view.folder
-
-
-def test_an_extended_suite_is_read_again(store):
-    view = looked(store.folder)
-    suite = {
-        "name": "more",
-        "steps": 20,
-        "seeds": 5,
-        "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["psrl"]}],
-    }
-    created(store.folder, suite)
-    view.look(1.0)
-    assert view.counts[:3] == (5, 0, 0)
-    assert "more in" in text(view)
 
 
 def test_a_damaged_specification_is_an_error(store):
@@ -269,14 +255,6 @@ def test_what_is_under_way_is_shown_first_where_room_is_short(store):
     sink = io.StringIO()
     Console(file=sink, width=120, color_system=None).print(frame(view, height=1))
     assert "... and 2 more, 1 of them done" in sink.getvalue()
-
-
-def test_names_are_not_taken_for_markup(tmp_path):
-    section = {"name": "[bold]", "mdps": ["riverswim/4"], "learners": [{"id": "uniform", "label": "[red]x[/red]"}]}
-    created(tmp_path, {"name": "[b]", "steps": 20, "seeds": 2, "sections": [section]})
-    shown = text(looked(tmp_path))
-    assert "[red]x[/red]" in shown
-    assert "[bold]" in shown
 
 
 def test_durations_are_read_at_a_glance():

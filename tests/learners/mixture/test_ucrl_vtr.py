@@ -92,7 +92,8 @@ def test_with_theta_known_the_plan_is_optimal_up_to_what_lies_beyond_the_stages(
     assert beyond <= truncation < beyond / mdp.discount
     V, policy = np.zeros((1, S + 1, mdp.states)), np.zeros((1, S, mdp.states, mdp.actions))
     theta, inverse = mdp.parameter[None], np.eye(mdp.dimension)[None]
-    greedy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, theta, inverse, np.zeros(1), np.ones(1, bool), V, policy)
+    given = mdp.rewards, mdp.discount, mdp.horizon, theta, inverse, np.zeros(1), np.ones(1, bool)
+    greedy_pass(lists(mdp.problem), *given, V, policy)
     best = solve(mdp, tol=1e-12).V
     assert (V[0, 0] <= best + 1e-9).all()
     assert (V[0, 0] >= best - beyond - 1e-9).all()

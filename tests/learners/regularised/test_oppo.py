@@ -24,7 +24,7 @@ def test_with_theta_known_the_evaluation_is_that_of_the_policy(name):
     policy = np.random.default_rng(1).dirichlet(np.ones(mdp.actions), (1, S, mdp.states))
     V, Q = np.zeros((1, S + 1, mdp.states)), np.zeros(policy.shape)
     known = mdp.parameter[None], np.eye(mdp.dimension)[None], np.zeros(1)
-    policy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, *known, policy, V, Q)
+    policy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, np.full(Q.shape[1], mdp.horizon), *known, policy, V, Q)
     expected, P = np.zeros(mdp.states), dense(mdp)
     for h in range(S - 1, -1, -1):
         both = mdp.rewards + mdp.discount * P @ expected

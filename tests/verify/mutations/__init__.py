@@ -5,9 +5,9 @@ learner finds its parts (the names in its module), so that the audit, which has 
 `test_mutations.py` runs them all, and docs/explanation/verify.md has their tables.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,10 +21,7 @@ from ravi.learners.ravi_ucb import ravi_ucb as _ravi_ucb
 from ravi.learners.ravi_ucb import unknown_rewards as _unknown_rewards
 from ravi.planning import solver
 from ravi.runtime import world as worlds
-from ravi.verify import driver, form_of, verify, wanted
-from ravi.verify.audit import audit
-from ravi.verify.books import Evidence
-from ravi.verify.report import worst_case
+from ravi.verify import verify
 
 
 class Setting(NamedTuple):
@@ -49,26 +46,21 @@ class Setting(NamedTuple):
 
 
 class Mutation(NamedTuple):
-    name: str
-    says: str  # for the table
+    says: str
     claims: tuple[str, ...]  # that must be violated
     setting: Any
     make: Callable  # monkeypatch, setting -> learner
 
 
 class Mistakes:
-    """A decorator that collects mutations, and writes their table for docs/explanation/verify.md."""
+    """The rows of a table of mistakes, and the table as docs/explanation/verify.md has it.
 
-    def __init__(self, names: Mapping[Any, str], where: str = "") -> None:
-        self.names, self.where = names, where  # of settings, the usual one first
-        self.all: list[Mutation] = []
+    A row says what is wrong, which claims must find it, where, and how it is made: patch, setting -> learner.
+    """
 
-    def __call__(self, says: str, *claims: str, setting: Any = None) -> Callable:
-        def add(make: Callable) -> Callable:
-            self.all.append(Mutation(make.__name__, says, claims, setting or next(iter(self.names)), make))
-            return make
-
-        return add
+    def __init__(self, names: Mapping[Any, str], rows: Sequence[tuple], where: str = "") -> None:
+        self.names, self.where = names, where  # of settings
+        self.all = [Mutation(says, tuple(claims.split()), setting, make) for says, claims, setting, make in rows]
 
     def caught(self) -> set[str]:
         """The claims that find a mistake."""
@@ -77,7 +69,7 @@ class Mistakes:
     def documented(self, page: str) -> None:
         """That a page has the table, and a row for every setting."""
         assert f"{self.table()}\n\n" in f"{page}\n"  # and nothing else follows
-        assert len({m.name for m in self.all}) == len({m.says for m in self.all}) == len(self.all)
+        assert len({m.says for m in self.all}) == len(self.all)
         for setting, name in self.names.items():
             assert setting.row(name) in page, name
 
@@ -85,6 +77,39 @@ class Mistakes:
         lines = [f"| the mistake{self.where} | must be violated | on |", "|---|---|---|"]
         lines += [f"| {m.says} | {', '.join(m.claims)} | {self.names[m.setting]} |" for m in self.all]
         return "\n".join(lines)
+
+
+# ---- how a mistake is made: patch, setting -> learner
+
+
+def by(break_parts, *given, **more):
+    """The learner, where its parts were broken: break_parts(patch, ...)."""
+
+    def make(patch, setting):
+        break_parts(patch, *given, **more)
+        return setting.build()
+
+    return make
+
+
+def put(module, name, value):
+    """The learner, with something else under this name of a module."""
+    return by(lambda patch: patch.setattr(module, name, value))
+
+
+def changed(module, name, change):
+    """The same, made from what is there."""
+    return by(lambda patch: patch.setattr(module, name, change(getattr(module, name))))
+
+
+def made(make, *given, **more):
+    """make(patch, setting, ...)."""
+    return lambda patch, setting: make(patch, setting, *given, **more)
+
+
+def around(change):
+    """change(learner)."""
+    return lambda patch, setting: change(setting.build())
 
 
 def on_arrays(patch):
@@ -101,40 +126,11 @@ def sound(setting):
 
 @cache
 def broken(mutation, *, only=()):
-    """What is found of a mistake. A run ends where all claims are violated that it is for, if they are measured along
-    it: of those the worst case is kept, so that more epochs cannot make one hold."""
+    """What is found of a mistake."""
     setting = mutation.setting
     with pytest.MonkeyPatch.context() as patch:
         on_arrays(patch)
-        form = form_of(mutation.make(patch, setting), setting.place(), setting.steps)
-        chosen = [claim for claim in form.claims if wanted(claim, only)]
-        if all(claim.phase != "run" for claim in chosen):
-            until_violated(patch, form.scene, chosen)
-        return form.report(chosen, setting.seeds)
-
-
-def until_violated(patch, scene, claims):
-    """Runs of `verify` end before the first epoch at which all of these claims are violated."""
-    last = []  # the audit, at the end of the last stretch
-
-    def observer(*given):
-        measure = audit(*given)
-
-        def record(*seen):
-            last[:] = [measure.record(*seen)]
-            return last[0]
-
-        return measure._replace(record=record)
-
-    def stop():
-        if not last:
-            return False
-        evidence = Evidence(scene, last[0], None)
-        rows = (worst_case(claim, scene, evidence, last[0].worst, index) for index, claim in enumerate(claims))
-        return all(row.verdict == "violated" for row in rows)
-
-    patch.setattr(driver, "audit", observer)
-    patch.setattr(driver, "run", partial(ravi.run, stop=stop))
+        return verify(mutation.make(patch, setting), setting.place(), setting.steps, setting.seeds, only=only)
 
 
 def in_millionths(patch, setting):

@@ -16,7 +16,7 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps.changing_rewards import Changing, changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from tests.verify.mutations import Mistakes
+from tests.verify.mutations import Mistakes, by, put
 
 
 class Setting(NamedTuple):
@@ -65,45 +65,12 @@ KNOWN = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb/known", 300
 COUNTS = Setting("one-state/2,discount=0.3", 2, 3, "plays", "ravi-ucb,scale=0.04", 600, 6)
 NAMES = {PLAYS: "plays", EPOCHS: "epochs", REGRESSION: "regression", PACED: "paced", KNOWN: "known", COUNTS: "counts"}
 
-mutation = Mistakes(NAMES, ", where rewards change")
-MUTATIONS = mutation.all
-
 
 # ---- the backup
 
 
 def backed_up(patch, rule):
     patch.setattr(module, "backup", rule)
-
-
-@mutation("Q is not truncated from above", "R1b", "R1d", "R4b", "R4")
-def no_ceiling(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0))
-    return setting.build()
-
-
-@mutation("Q is truncated at H + 1", "R1b", "R1d")
-def high_ceiling(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1))
-    return setting.build()
-
-
-@mutation("the backup has no gamma", "R1b")
-def no_discount(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))
-    return setting.build()
-
-
-@mutation("the backup has no bonus", "R1b", "R4a", "R4")
-def no_bonus(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
-    return setting.build()
-
-
-@mutation("rewards count ten times, and Q is not truncated", "R1b", "R1d", "R5a", "R5b", setting=KNOWN)
-def other_units(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: 10 * r + CB + gamma * PV)
-    return setting.build()
 
 
 # ---- which table
@@ -128,27 +95,6 @@ def table_at(world, clock):
     return world.tables[world.number(np.maximum(clock, 1))]
 
 
-@mutation("r_k is the table of the step after the epoch", "R1b", "R4a")
-def next_play(patch, setting):
-    return told(setting, lambda world, s, first: table_at(world, s.time + 1))
-
-
-@mutation("r_k is the table of the next epoch", "R1b", "R4a", setting=EPOCHS)
-def next_epoch(patch, setting):
-    return told(setting, lambda world, s, first: table_at(world, s.epoch + 1))
-
-
-@mutation("r_k is the table of the epoch before", "R1b", "R4a", setting=EPOCHS)
-def epoch_before(patch, setting):
-    return told(setting, lambda world, s, first: table_at(world, s.epoch - 1))
-
-
-@mutation("r_k is the table of the epoch's first step", "R1b", "R4a")
-def first_play(patch, setting):
-    return told(setting, lambda world, s, first: table_at(world, first))
-
-
-@mutation("r_k is the mean of the tables of the epoch's steps", "R1b")
 def mean_of_the_epoch(patch, setting):
     def mean(world, s, first):
         rows = [
@@ -159,18 +105,11 @@ def mean_of_the_epoch(patch, setting):
     return told(setting, mean)
 
 
-@mutation("r_k is the mean of all tables", "R1b")
-def mean_of_all(patch, setting):
-    return told(setting, lambda world, s, first: np.broadcast_to(world.tables.mean(0), s.Q.shape))
-
-
-@mutation("tables are taken by epochs, and change by plays", "R1b")
 def wrong_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="epochs"))
     return made._replace(side_information=setting.build().side_information)
 
 
-@mutation("tables are taken by plays, and change by epochs", "R1b", setting=EPOCHS)
 def other_clock(patch, setting):
     made = module.changing(setting.base(), replace(setting.world(), clock="plays"))
     return made._replace(side_information=setting.build().side_information)
@@ -179,7 +118,6 @@ def other_clock(patch, setting):
 # ---- which data
 
 
-@mutation("the bonus is taken with the data of the next epoch", "R1b")
 def bonus_of_later_data(patch, setting):
     learner = setting.build()
     parts = learner.parts
@@ -192,7 +130,6 @@ def bonus_of_later_data(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("P_hat is taken with the data of the next epoch", "R1b")
 def estimate_of_later_data(patch, setting):
     learner = setting.build()
     estimator = learner.parts.estimator
@@ -205,7 +142,6 @@ def estimate_of_later_data(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("counts are updated twice", "R2a")
 def counted_twice(patch, setting):
     learner = setting.build()
 
@@ -216,7 +152,6 @@ def counted_twice(patch, setting):
     return learner._replace(add=add)
 
 
-@mutation("counts stand still", "R2a", "R8", setting=COUNTS)
 def never_counted(patch, setting):
     learner = setting.build()
 
@@ -227,7 +162,6 @@ def never_counted(patch, setting):
     return learner._replace(add=add)
 
 
-@mutation("targets are V_{k-1}, not V_k", "R2b", setting=REGRESSION)
 def older_targets(patch, setting):
     learner, kept = setting.build(), {}
 
@@ -241,7 +175,6 @@ def older_targets(patch, setting):
     return learner._replace(plan=plan, add=add)
 
 
-@mutation("P_hat is normalised by N - 1", "R2c")
 def normalised(patch, setting):
     counts = ravi_ucb.counts
 
@@ -258,15 +191,6 @@ def normalised(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus is beta times the squared width", "R2d", setting=REGRESSION)
-def squared(patch, setting):
-    patch.setattr(
-        ravi_ucb, "multiple_of_width", lambda beta, estimator: lambda D, phi: beta * estimator.width(D, phi) ** 2
-    )
-    return setting.build()
-
-
-@mutation("the bonus is a tenth of what is valid", "R3", "R4")
 def too_small(patch, setting):
     small = ids.learner("ravi-ucb,scale=0.003,step_scale=60", ids.mdp(setting.mdp), setting.steps)
     return module.changing(small, setting.world())
@@ -280,7 +204,6 @@ def stepped(patch, rule):
     patch.setattr(module, "mirror_step", lambda log_pi, pi, Q, eta, in_place: rule(log_pi, pi, Q, eta))
 
 
-@mutation("Q_1 = H", "R1a")
 def high_start(patch, setting):
     learner = setting.build()
 
@@ -291,24 +214,11 @@ def high_start(patch, setting):
     return learner._replace(init=init)
 
 
-@mutation("eta is another than the learner says", "R1c")
-def another_eta(patch, setting):
-    stepped(patch, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta))
-    return setting.build()
-
-
-@mutation("V is greedy: max_a Q in place of the soft maximum", "R1c")
 def hard_maximum(patch, setting):
     stepped(patch, lambda log_pi, pi, Q, eta: (Q.max(-1), *mirror_step(log_pi, pi, Q, eta)[1:]))
     return setting.build()
 
 
-@mutation("V is greedy, where nothing has to be learned", "R1c", "R6b", setting=KNOWN)
-def hard_maximum_known(patch, setting):
-    return hard_maximum(patch, setting)
-
-
-@mutation("pi is greedy for Q: no mirror step", "R1c", "R5a")
 def no_mirror_step(patch, setting):
     def greedy(log_pi, pi, Q, eta):
         V, _, _ = mirror_step(log_pi, pi, Q, eta)
@@ -320,12 +230,6 @@ def no_mirror_step(patch, setting):
     return setting.build()
 
 
-@mutation("pi starts from pi_0 in every epoch", "R1c")
-def forgetful(patch, setting):
-    stepped(patch, lambda log_pi, pi, Q, eta: mirror_step(0 * log_pi + np.log(0.5), 0 * pi + 0.5, Q, eta))
-    return setting.build()
-
-
 def descended(patch):
     def descent(log_pi, pi, Q, eta):
         V, log_down, down = mirror_step(log_pi, pi, -Q, eta)
@@ -334,13 +238,6 @@ def descended(patch):
     stepped(patch, descent)
 
 
-@mutation("the step descends, where nothing has to be learned", "R1c", "R6", "R6a", "R6c", "R6d", "R9a", setting=KNOWN)
-def descent_known(patch, setting):
-    descended(patch)
-    return setting.build()
-
-
-@mutation("the step descends", "R1c", "R9", setting=COUNTS)
 def descent(patch, setting):
     descended(patch)
     return setting.build()
@@ -349,7 +246,103 @@ def descent(patch, setting):
 # ---- the epochs
 
 
-@mutation("epochs end after H steps, whatever the resets", "R7", setting=PACED)
 def fixed_epochs(patch, setting):
     H = round(setting.world().mdp.horizon)
     return setting.build()._replace(until=lambda state, time: Until(False, time + H))
+
+
+ROWS = [
+    (
+        "Q is not truncated from above",
+        "R1b R1d R4b R4",
+        PLAYS,
+        by(backed_up, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0)),
+    ),
+    (
+        "Q is truncated at H + 1",
+        "R1b R1d",
+        PLAYS,
+        by(backed_up, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1)),
+    ),
+    ("the backup has no gamma", "R1b", PLAYS, by(backed_up, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))),
+    (
+        "the backup has no bonus",
+        "R1b R4a R4",
+        PLAYS,
+        by(backed_up, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H)),
+    ),
+    (
+        "rewards count ten times, and Q is not truncated",
+        "R1b R1d R5a R5b",
+        KNOWN,
+        by(backed_up, lambda r, CB, gamma, PV, H: 10 * r + CB + gamma * PV),
+    ),
+    (
+        "r_k is the table of the step after the epoch",
+        "R1b R4a",
+        PLAYS,
+        lambda patch, setting: told(setting, lambda world, s, first: table_at(world, s.time + 1)),
+    ),
+    (
+        "r_k is the table of the next epoch",
+        "R1b R4a",
+        EPOCHS,
+        lambda patch, setting: told(setting, lambda world, s, first: table_at(world, s.epoch + 1)),
+    ),
+    (
+        "r_k is the table of the epoch before",
+        "R1b R4a",
+        EPOCHS,
+        lambda patch, setting: told(setting, lambda world, s, first: table_at(world, s.epoch - 1)),
+    ),
+    (
+        "r_k is the table of the epoch's first step",
+        "R1b R4a",
+        PLAYS,
+        lambda patch, setting: told(setting, lambda world, s, first: table_at(world, first)),
+    ),
+    ("r_k is the mean of the tables of the epoch's steps", "R1b", PLAYS, mean_of_the_epoch),
+    (
+        "r_k is the mean of all tables",
+        "R1b",
+        PLAYS,
+        lambda patch, setting: told(setting, lambda world, s, first: np.broadcast_to(world.tables.mean(0), s.Q.shape)),
+    ),
+    ("tables are taken by epochs, and change by plays", "R1b", PLAYS, wrong_clock),
+    ("tables are taken by plays, and change by epochs", "R1b", EPOCHS, other_clock),
+    # which data
+    ("the bonus is taken with the data of the next epoch", "R1b", PLAYS, bonus_of_later_data),
+    ("P_hat is taken with the data of the next epoch", "R1b", PLAYS, estimate_of_later_data),
+    ("counts are updated twice", "R2a", PLAYS, counted_twice),
+    ("counts stand still", "R2a R8", COUNTS, never_counted),
+    ("targets are V_{k-1}, not V_k", "R2b", REGRESSION, older_targets),
+    ("P_hat is normalised by N - 1", "R2c", PLAYS, normalised),
+    (
+        "the bonus is beta times the squared width",
+        "R2d",
+        REGRESSION,
+        put(ravi_ucb, "multiple_of_width", lambda beta, estimator: lambda D, phi: beta * estimator.width(D, phi) ** 2),
+    ),
+    ("the bonus is a tenth of what is valid", "R3 R4", PLAYS, too_small),
+    ("Q_1 = H", "R1a", PLAYS, high_start),
+    (
+        "eta is another than the learner says",
+        "R1c",
+        PLAYS,
+        by(stepped, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta)),
+    ),
+    ("V is greedy: max_a Q in place of the soft maximum", "R1c", PLAYS, hard_maximum),
+    ("V is greedy, where nothing has to be learned", "R1c R6b", KNOWN, hard_maximum),
+    ("pi is greedy for Q: no mirror step", "R1c R5a", PLAYS, no_mirror_step),
+    (
+        "pi starts from pi_0 in every epoch",
+        "R1c",
+        PLAYS,
+        by(stepped, lambda log_pi, pi, Q, eta: mirror_step(0 * log_pi + np.log(0.5), 0 * pi + 0.5, Q, eta)),
+    ),
+    ("the step descends, where nothing has to be learned", "R1c R6 R6a R6c R6d R9a", KNOWN, by(descended)),
+    ("the step descends", "R1c R9", COUNTS, descent),
+    # the epochs
+    ("epochs end after H steps, whatever the resets", "R7", PACED, fixed_epochs),
+]
+mutation = Mistakes(NAMES, ROWS, ", where rewards change")

@@ -13,7 +13,7 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.runtime import tree
 from ravi.theory import constants
-from tests.verify.mutations import Mistakes, Setting
+from tests.verify.mutations import Mistakes, Setting, by, changed, put
 
 PHASES = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb/doubling,first=20,scale=0.03,step_scale=60", 160, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/doubling,inner=3,step_scale=5", 100, 6)
@@ -26,9 +26,6 @@ NAMES = {
     PHASES: "phases", SEVERAL: "several backups", REGRESSION: "regression in phases", PAPERS: "Algorithm 3 in phases",
     RING: "ring in phases", SHORT: "short",
 }  # fmt: skip
-
-mutation = Mistakes(NAMES, ", in phases")
-MUTATIONS = mutation.all
 
 
 class Theory:
@@ -46,7 +43,6 @@ class Theory:
 # ---- which phase it is
 
 
-@mutation("a phase goes on for ten steps too long", "B1")
 def late(patch, setting):
     sound = doubling.begin
 
@@ -58,7 +54,6 @@ def late(patch, setting):
     return setting.build()
 
 
-@mutation("phases that an epoch passes over are not skipped", "B1", setting=SEVERAL)
 def one_by_one(patch, setting):
     sound = doubling.begin
 
@@ -68,12 +63,6 @@ def one_by_one(patch, setting):
         s.phase[:] = np.minimum(s.phase, before + 1)
 
     patch.setattr(doubling, "begin", begin)
-    return setting.build()
-
-
-@mutation("there is one phase only, which goes on for ever", "B1", "B2")
-def endless(patch, setting):
-    patch.setattr(doubling, "begin", lambda phases, s: None)
     return setting.build()
 
 
@@ -93,24 +82,6 @@ def kept(patch, *names):
     patch.setattr(doubling, "begin", begin)
 
 
-@mutation("V and pi go on from one phase to the next", "B2", "V7a")
-def going_on(patch, setting):
-    kept(patch, "V_last", "Q", "log_policy", "last_policy")
-    return setting.build()
-
-
-@mutation("pi goes on from one phase to the next, V does not", "B2", "V7a", "P6", setting=REGRESSION)
-def policies_go_on(patch, setting):
-    kept(patch, "log_policy", "last_policy")
-    return setting.build()
-
-
-@mutation("V goes on from one phase to the next, pi does not", "B2", "V7a", "V7c", setting=SEVERAL)
-def values_go_on(patch, setting):
-    kept(patch, "V_last")
-    return setting.build()
-
-
 def forgotten(patch):
     """Data begin anew with a phase."""
     sound = doubling.begin
@@ -125,58 +96,13 @@ def forgotten(patch):
     patch.setattr(doubling, "begin", begin)
 
 
-@mutation("counts begin anew with a phase", "V2a", "V2c", "V2e")
-def counts_forgotten(patch, setting):
-    forgotten(patch)
-    return setting.build()
-
-
-@mutation("Lambda and b begin anew with a phase", "V2b", setting=REGRESSION)
-def regression_forgotten(patch, setting):
-    forgotten(patch)
-    return setting.build()
-
-
 # ---- the constants of a phase
 
 
-@mutation("the union bound is over the steps of the phase, not over all", "V2d")
-def own_plays(patch, setting):
-    patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
-    return setting.build()
-
-
-@mutation("the determinant is bounded for the steps of the phase, not for all", "V2d", setting=PAPERS)
-def own_determinant(patch, setting):
-    patch.setattr(doubling, "theory", Theory(end=lambda i, l: l << i))
-    return setting.build()
-
-
-@mutation("delta is 1 / (2 l_i)", "V2d", setting=REGRESSION)
-def smaller_delta(patch, setting):
-    sound = ravi_ucb_plus.linear_mixture.of
-    patch.setattr(ravi_ucb_plus.linear_mixture, "of", lambda p, T, o: sound(p, T, o._replace(delta=o.delta / 2)))
-    return setting.build()
-
-
-@mutation("beta is that of phase 0 for ever", "V2d", setting=PAPERS)
 def first_beta(patch, setting):
     beta = constants.beta_mixture
     broken = {"beta_mixture": lambda H, d, T, delta, **bounds: beta(H, d, 1, 1, **bounds)}
     patch.setattr(ravi_ucb, "constants", SimpleNamespace(**(vars(constants) | broken)))
-    return setting.build()
-
-
-@mutation("eta is that of phase 0 for ever", "B3")
-def first_eta(patch, setting):
-    sound = ravi_ucb.theorem_step
-    patch.setattr(ravi_ucb, "theorem_step", lambda o, problem, T: sound(o, problem, 20))
-    return setting.build()
-
-
-@mutation("eta is that of S_{i+1} steps", "B3", setting=SEVERAL)
-def eta_of_all(patch, setting):
-    patch.setattr(doubling, "theory", Theory(length=lambda i, l: (l << (i + 1)) - l))
     return setting.build()
 
 
@@ -189,7 +115,6 @@ def planned(patch, change):
     patch.setattr(Phases, "__call__", lambda self, s: change(sound, self, s))
 
 
-@mutation("all seeds are planned by the learner of the latest phase", "V7a")
 def latest(patch, setting):
     def change(sound, self, s):
         doubling.begin(self, s)
@@ -200,7 +125,6 @@ def latest(patch, setting):
     return setting.build()
 
 
-@mutation("seeds of two phases are mixed up", "V7a", "V7b")
 def mixed_up(patch, setting):
     def change(sound, self, s):
         done = sound(self, s)
@@ -214,7 +138,6 @@ def mixed_up(patch, setting):
     return setting.build()
 
 
-@mutation("m is drawn by the step of the phase, not by that of the run", "V7b", setting=SEVERAL)
 def drawn_anew(patch, setting):
     def change(sound, self, s):
         doubling.begin(self, s)
@@ -228,7 +151,6 @@ def drawn_anew(patch, setting):
 # ---- the lemmas and the bounds
 
 
-@mutation("the bonus is a fiftieth", "V2d", "V3", "V4", setting=RING)
 def too_small(patch, setting):
     of_span = ravi_ucb_plus.of_span
 
@@ -240,16 +162,76 @@ def too_small(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus is H, whatever was seen", "V2d", "B4", "B5", "B5s", setting=SHORT)
-def never_less(patch, setting):
-    patch.setattr(
-        ravi_ucb_plus, "_finished", lambda bonus, problem, on: lambda D, phi: 0.0 * D.visits + problem.horizon
-    )
-    return setting.build()
-
-
-@mutation("Q is made for 1 - r", "V1b", "B5", "B5s", "V4a", "V4b", "V6b", "V6", "V6c", setting=SHORT)
-def the_worst(patch, setting):
-    sound = ravi_ucb.backup
-    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H))
-    return setting.build()
+ROWS = [
+    # which phase it is
+    ("a phase goes on for ten steps too long", "B1", PHASES, late),
+    ("phases that an epoch passes over are not skipped", "B1", SEVERAL, one_by_one),
+    (
+        "there is one phase only, which goes on for ever",
+        "B1 B2",
+        PHASES,
+        put(doubling, "begin", lambda phases, s: None),
+    ),
+    (
+        "V and pi go on from one phase to the next",
+        "B2 V7a",
+        PHASES,
+        by(kept, "V_last", "Q", "log_policy", "last_policy"),
+    ),
+    ("pi goes on from one phase to the next, V does not", "B2 V7a", REGRESSION, by(kept, "log_policy", "last_policy")),
+    ("V goes on from one phase to the next, pi does not", "B2 V7a", SEVERAL, by(kept, "V_last")),
+    ("counts begin anew with a phase", "V2a V2c V2e", PHASES, by(forgotten)),
+    ("Lambda and b begin anew with a phase", "V2b", REGRESSION, by(forgotten)),
+    # the constants of a phase
+    (
+        "the union bound is over the steps of the phase, not over all",
+        "V2d",
+        PHASES,
+        put(doubling, "theory", Theory(end=lambda i, l: l << i)),
+    ),
+    (
+        "the determinant is bounded for the steps of the phase, not for all",
+        "V2d",
+        PAPERS,
+        put(doubling, "theory", Theory(end=lambda i, l: l << i)),
+    ),
+    (
+        "delta is 1 / (2 l_i)",
+        "V2d",
+        REGRESSION,
+        changed(
+            ravi_ucb_plus.linear_mixture, "of", lambda sound: lambda p, T, o: sound(p, T, o._replace(delta=o.delta / 2))
+        ),
+    ),
+    ("beta is that of phase 0 for ever", "V2d", PAPERS, first_beta),
+    (
+        "eta is that of phase 0 for ever",
+        "B3",
+        PHASES,
+        changed(ravi_ucb, "theorem_step", lambda sound: lambda o, problem, T: sound(o, problem, 20)),
+    ),
+    (
+        "eta is that of S_{i+1} steps",
+        "B3",
+        SEVERAL,
+        put(doubling, "theory", Theory(length=lambda i, l: (l << i + 1) - l)),
+    ),
+    ("all seeds are planned by the learner of the latest phase", "V7a", PHASES, latest),
+    ("seeds of two phases are mixed up", "V7a V7b", PHASES, mixed_up),
+    ("m is drawn by the step of the phase, not by that of the run", "V7b", SEVERAL, drawn_anew),
+    # the lemmas and the bounds
+    ("the bonus is a fiftieth", "V2d V3 V4", RING, too_small),
+    (
+        "the bonus is H, whatever was seen",
+        "V2d B4 B5 B5s",
+        SHORT,
+        put(ravi_ucb_plus, "_finished", lambda bonus, problem, on: lambda D, phi: 0.0 * D.visits + problem.horizon),
+    ),
+    (
+        "Q is made for 1 - r",
+        "V1b B5 B5s V4a V4b V6b V6 V6c",
+        SHORT,
+        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H)),
+    ),
+]
+mutation = Mistakes(NAMES, ROWS, ", in phases")

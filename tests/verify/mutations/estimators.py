@@ -14,7 +14,7 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.theory import mixture
 from ravi.verify import KINDS
 from tests.verify import mutations
-from tests.verify.mutations import Mistakes, in_millionths
+from tests.verify.mutations import Mistakes, by, changed, in_millionths, made, put
 from tests.verify.mutations.paper import for_another_action, walked, with_next_states
 
 WORLD = "ensemble/3,8,2,6,discount=0.75"
@@ -40,9 +40,6 @@ NAMES = {
     SHORT_LINEAR: "short, linear", SHORT_WEIGHTED: "short, weighted",
 }  # fmt: skip
 
-mutation = Mistakes(NAMES, ", in a regression of another kind")
-MUTATIONS = mutation.all
-
 
 # ---- sampled features
 
@@ -59,14 +56,6 @@ def estimated(patch, setting, module=mixture_sampled, name="sampled", **changes)
     return setting.build()
 
 
-@mutation("successors are drawn by another seed than the learner says", "N1a", "N2a", "N2d")
-def other_draws(patch, setting):
-    draw = mixture_sampled.draw
-    patch.setattr(mixture_sampled, "draw", lambda problem, m, seed, centre: draw(problem, m, seed + 1, centre=centre))
-    return setting.build()
-
-
-@mutation("successors are drawn anew for the regression", "N2a", "N3")
 def drawn_again(patch, setting):
     draw, build = mixture_sampled.draw, mixture_sampled.sampled
     patch.setattr(mixture_sampled, "draw", lambda problem, m, seed, centre: kept(problem, m, seed, centre))
@@ -80,31 +69,6 @@ def drawn_again(patch, setting):
     return setting.build()
 
 
-@mutation("psi~ is c / q psi: not divided by m", "N1a", "N1c", "N7")
-def not_divided(patch, setting):
-    weights = sampled._weights
-    patch.setattr(sampled, "_weights", lambda q, support, u: weights(q, support, u) * u.shape[1] ** 2)
-    return setting.build()
-
-
-@mutation("of a small support the first m columns are kept, not the support", "N1a", "N1b", "N2a", setting=SPARSE)
-def first_columns(patch, setting):
-    weights = sampled._weights
-
-    def whole(q, support, u):
-        return np.where(support.sum(-1, keepdims=True) <= u.shape[1], 1.0, weights(q, support, u))
-
-    patch.setattr(sampled, "_weights", whole)
-    return setting.build()
-
-
-@mutation("the error is that of one coordinate", "N1b", "N2b", "N2d")
-def one_coordinate(patch, setting):
-    patch.setattr(sampled, "_largest", lambda D, centre: np.abs(np.maximum(D, 0).sum(1)).min(-1))
-    return setting.build()
-
-
-@mutation("the error scales with V less its middle, the features with V", "N1b", "N2d")
 def error_of_the_span(patch, setting):
     def embed(sound):
         def made(V):
@@ -116,7 +80,6 @@ def error_of_the_span(patch, setting):
     return estimated(patch, setting, embed=embed)
 
 
-@mutation("the bias of past targets is forgotten", "N2b", "N2d", "N4")
 def no_bias(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -129,31 +92,6 @@ def no_bias(patch, setting):
     return estimated(patch, setting, add=add)
 
 
-@mutation("the bias adds errors, not their squares", "N2b")
-def not_squared(patch, setting):
-    add = sampled._add_squares
-
-    def roots(e, size, *rest):
-        return add(np.sqrt(e), np.sqrt(size), *rest)
-
-    patch.setattr(sampled, "_add_squares", roots)
-    return setting.build()
-
-
-@mutation("regressions use x_{t+1} after a reset, not y_t", "N2a", "N3")
-def targets_after_resets(patch, setting):
-    return with_next_states(patch, setting)
-
-
-@mutation("P_hat V is not given its middle back", "N2c", "N3", setting=CENTRED)
-def no_middle(patch, setting):
-    def expect(sound):
-        return lambda D, phi: sound.expect(D, phi) - phi.middle
-
-    return estimated(patch, setting, expect=expect)
-
-
-@mutation("the bonus does not pay for the pair that is backed up", "N2d", "S4", "S8")
 def no_error_of_the_pair(patch, setting):
     learner = setting.build()
     bonus = learner.parts.bonus
@@ -162,12 +100,6 @@ def no_error_of_the_pair(patch, setting):
         return bonus(D, phi._replace(error=0 * phi.error))
 
     return learner._replace(parts=learner.parts._replace(bonus=less))
-
-
-@mutation("y_t is always the first successor", "N5", "A17", "A18", setting=SHIFTED)
-def first_successors(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(cumulative=0 * world.cumulative + 1), policy))
-    return setting.build()
 
 
 def old_root(sound):
@@ -180,11 +112,6 @@ def old_root(sound):
     return add
 
 
-@mutation("the root of Lambda^-1 is never renewed", "N2c", "N2d", "N6", "N8", setting=LONG)
-def never_renewed(patch, setting):
-    return estimated(patch, setting, add=old_root)
-
-
 # ---- linear MDPs
 
 
@@ -192,40 +119,6 @@ def of_linear(patch, setting, **changes):
     return estimated(patch, setting, ravi_ucb_linear, "linear", **changes)
 
 
-@mutation("steps are added twice", "L1a", setting=LINEAR)
-def added_twice(patch, setting):
-    def add(sound):
-        return lambda D, V, path: sound.add(sound.add(D, V, path), V, path)
-
-    return of_linear(patch, setting, add=add)
-
-
-@mutation("M holds x_{t+1} after a reset, not y_t", "L1a", "L1b", setting=LINEAR)
-def moves_after_resets(patch, setting):
-    return with_next_states(patch, setting)
-
-
-@mutation("P_hat V is cut to [min V, max V] behind one's back", "L1b", "L2", setting=LINEAR)
-def cut_behind_ones_back(patch, setting):
-    def expect(sound):
-        return lambda D, V: np.clip(sound.expect(D, V), *(part(-1)[:, None, None] for part in (V.min, V.max)))
-
-    return of_linear(patch, setting, expect=expect)
-
-
-@mutation("beta has sqrt(d) in place of d", "L1c", setting=LINEAR)
-def less_beta(patch, setting):
-    factor = ravi_ucb_linear.bonus_factor
-    patch.setattr(ravi_ucb_linear, "bonus_factor", lambda H, d, T, delta: factor(H, d, T, delta) / d**0.5)
-    return setting.build()
-
-
-@mutation("the bonus is beta times the squared norm of phi", "L1c", "A1", setting=LINEAR)
-def squared_norm(patch, setting):
-    return of_linear(patch, setting, width=lambda sound: lambda D, V: sound.width(D, V) ** 2)
-
-
-@mutation("the inverse of Lambda is never renewed", "L1b", "L1c", "L2", "L4", "L5", setting=ONE_HOT)
 def old_inverse(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -237,11 +130,6 @@ def old_inverse(patch, setting):
         return add
 
     return of_linear(patch, setting, add=add)
-
-
-@mutation("y_t is drawn for another action, in a linear MDP", "L3", "S9b", setting=ONE_HOT)
-def other_moves(patch, setting):
-    return for_another_action(patch, setting)
 
 
 # ---- samples weighted by their variance
@@ -257,34 +145,6 @@ def adding(patch, change):
     patch.setattr(variance_weighted, "_add", lambda *given: add(*change(given[:13]), *given[13:]))
 
 
-@mutation("the second regression is of W, not of its square", "W1b", setting=WEIGHTED)
-def not_of_squares(patch, setting):
-    adding(patch, lambda given: (*given[:11], given[10], given[12]))
-    return setting.build()
-
-
-@mutation("targets are V, not V - min V", "W1a", setting=WEIGHTED)
-def not_from_the_least(patch, setting):
-    adding(patch, lambda given: (*given[:12], given[12] + 1.0))
-    return setting.build()
-
-
-@mutation("radii are for delta, not for delta / 3", "W1d", setting=WEIGHTED)
-def one_event(patch, setting):
-    build = ravi_ucb_plus.of_variances
-    patch.setattr(ravi_ucb_plus, "of_variances", lambda e, c: build(e, c._replace(delta=3 * c.delta)))
-    return setting.build()
-
-
-@mutation("P_hat V starts from the middle of V, not from min V", "W1c", setting=WEIGHTED)
-def from_the_middle(patch, setting):
-    def expect(sound):
-        return lambda D, phi: sound.expect(D, phi) + (phi.high - phi.low) / 2
-
-    return of_weights(patch, setting, expect=expect)
-
-
-@mutation("samples have weight 1", "W1a", "W2c", setting=WHOLE)
 def not_weighted(patch, setting):
     def add(sound):
         base = {}
@@ -323,36 +183,130 @@ def frozen(name):
     return change
 
 
-@mutation("Sigma_tilde never grows", "W1b", "W2a", setting=WHOLE)
-def no_second_covariance(patch, setting):
-    return of_weights(patch, setting, add=frozen("second_covariance"))
-
-
-@mutation("Sigma_hat never grows", "W1a", "W2b", "W2d", setting=WHOLE)
-def no_covariance(patch, setting):
-    return of_weights(patch, setting, add=frozen("covariance"))
-
-
-# ---- the bounds
-
-
-@mutation("rho* is in millionths (sampled features)", "N9", setting=SHORT_SAMPLED)
-def millionths_of_sampled_features(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("rho* is in millionths (a linear MDP)", "L6", setting=SHORT_LINEAR)
-def millionths_of_a_linear_mdp(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("rho* is in millionths (weights by variance)", "W4", setting=SHORT_WEIGHTED)
-def millionths_of_weights(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("S, what bonuses may sum to, is a thousandth", "W3", setting=SHORT_WEIGHTED)
-def small_sum(patch, setting):
-    sound = mixture.clipped_bonus_sum
-    patch.setattr(mixture, "clipped_bonus_sum", lambda *given, **more: sound(*given, **more) / 1000)
-    return setting.build()
+ROWS = [
+    (
+        "successors are drawn by another seed than the learner says",
+        "N1a N2a N2d",
+        SAMPLED,
+        changed(
+            mixture_sampled,
+            "draw",
+            lambda draw: lambda problem, m, seed, centre: draw(problem, m, seed + 1, centre=centre),
+        ),
+    ),
+    ("successors are drawn anew for the regression", "N2a N3", SAMPLED, drawn_again),
+    (
+        "psi~ is c / q psi: not divided by m",
+        "N1a N1c N7",
+        SAMPLED,
+        changed(sampled, "_weights", lambda weights: lambda q, support, u: weights(q, support, u) * u.shape[1] ** 2),
+    ),
+    (
+        "of a small support the first m columns are kept, not the support",
+        "N1a N1b N2a",
+        SPARSE,
+        changed(
+            sampled,
+            "_weights",
+            lambda weights: (
+                lambda q, support, u: np.where(
+                    support.sum(-1, keepdims=True) <= u.shape[1], 1.0, weights(q, support, u)
+                )
+            ),
+        ),
+    ),
+    (
+        "the error is that of one coordinate",
+        "N1b N2b N2d",
+        SAMPLED,
+        put(sampled, "_largest", lambda D, centre: np.abs(np.maximum(D, 0).sum(1)).min(-1)),
+    ),
+    ("the error scales with V less its middle, the features with V", "N1b N2d", SAMPLED, error_of_the_span),
+    ("the bias of past targets is forgotten", "N2b N2d N4", SAMPLED, no_bias),
+    (
+        "the bias adds errors, not their squares",
+        "N2b",
+        SAMPLED,
+        changed(sampled, "_add_squares", lambda add: lambda e, size, *rest: add(np.sqrt(e), np.sqrt(size), *rest)),
+    ),
+    ("regressions use x_{t+1} after a reset, not y_t", "N2a N3", SAMPLED, with_next_states),
+    (
+        "P_hat V is not given its middle back",
+        "N2c N3",
+        CENTRED,
+        made(estimated, expect=lambda sound: lambda D, phi: sound.expect(D, phi) - phi.middle),
+    ),
+    ("the bonus does not pay for the pair that is backed up", "N2d S4 S8", SAMPLED, no_error_of_the_pair),
+    (
+        "y_t is always the first successor",
+        "N5 A17 A18",
+        SHIFTED,
+        by(walked, lambda world, policy: (world._replace(cumulative=0 * world.cumulative + 1), policy)),
+    ),
+    ("the root of Lambda^-1 is never renewed", "N2c N2d N6 N8", LONG, made(estimated, add=old_root)),
+    (
+        "steps are added twice",
+        "L1a",
+        LINEAR,
+        made(of_linear, add=lambda sound: lambda D, V, path: sound.add(sound.add(D, V, path), V, path)),
+    ),
+    ("M holds x_{t+1} after a reset, not y_t", "L1a L1b", LINEAR, with_next_states),
+    (
+        "P_hat V is cut to [min V, max V] behind one's back",
+        "L1b L2",
+        LINEAR,
+        made(
+            of_linear,
+            expect=lambda sound: (
+                lambda D, V: np.clip(sound.expect(D, V), *(part(-1)[:, None, None] for part in (V.min, V.max)))
+            ),
+        ),
+    ),
+    (
+        "beta has sqrt(d) in place of d",
+        "L1c",
+        LINEAR,
+        changed(ravi_ucb_linear, "bonus_factor", lambda factor: lambda H, d, T, delta: factor(H, d, T, delta) / d**0.5),
+    ),
+    (
+        "the bonus is beta times the squared norm of phi",
+        "L1c A1",
+        LINEAR,
+        made(of_linear, width=lambda sound: lambda D, V: sound.width(D, V) ** 2),
+    ),
+    ("the inverse of Lambda is never renewed", "L1b L1c L2 L4 L5", ONE_HOT, old_inverse),
+    ("y_t is drawn for another action, in a linear MDP", "L3 S9b", ONE_HOT, for_another_action),
+    (
+        "the second regression is of W, not of its square",
+        "W1b",
+        WEIGHTED,
+        by(adding, lambda given: (*given[:11], given[10], given[12])),
+    ),
+    ("targets are V, not V - min V", "W1a", WEIGHTED, by(adding, lambda given: (*given[:12], given[12] + 1.0))),
+    (
+        "radii are for delta, not for delta / 3",
+        "W1d",
+        WEIGHTED,
+        changed(ravi_ucb_plus, "of_variances", lambda build: lambda e, c: build(e, c._replace(delta=3 * c.delta))),
+    ),
+    (
+        "P_hat V starts from the middle of V, not from min V",
+        "W1c",
+        WEIGHTED,
+        made(of_weights, expect=lambda sound: lambda D, phi: sound.expect(D, phi) + (phi.high - phi.low) / 2),
+    ),
+    ("samples have weight 1", "W1a W2c", WHOLE, not_weighted),
+    ("Sigma_tilde never grows", "W1b W2a", WHOLE, made(of_weights, add=frozen("second_covariance"))),
+    ("Sigma_hat never grows", "W1a W2b W2d", WHOLE, made(of_weights, add=frozen("covariance"))),
+    # the bounds
+    ("rho* is in millionths (sampled features)", "N9", SHORT_SAMPLED, in_millionths),
+    ("rho* is in millionths (a linear MDP)", "L6", SHORT_LINEAR, in_millionths),
+    ("rho* is in millionths (weights by variance)", "W4", SHORT_WEIGHTED, in_millionths),
+    (
+        "S, what bonuses may sum to, is a thousandth",
+        "W3",
+        SHORT_WEIGHTED,
+        changed(mixture, "clipped_bonus_sum", lambda sound: lambda *given, **more: sound(*given, **more) / 1000),
+    ),
+]
+mutation = Mistakes(NAMES, ROWS, ", in a regression of another kind")

@@ -12,7 +12,7 @@ from ravi.runtime.walk import walk
 from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
-from tests.verify.mutations import Mistakes, Setting, in_millionths
+from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, put
 from tests.verify.mutations.sets import another_action, around, times
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
@@ -24,24 +24,7 @@ SMALL = Setting("fork/2,discount=0.8", "ravi-kl/mixture,plan=greedy", 60, 6)
 NAMES = {GREEDY: "greedy mixture", SLACK: "slack mixture", VERTICES: "vertices", LONG: "long phases, mixture",
          DRAWN: "posterior mixture", SMALL: "small mixture"}  # fmt: skip
 
-mutation = Mistakes(NAMES, ", mixtures")
-MUTATIONS = mutation.all
 
-
-@mutation("rho is halved", "KM4")
-def half_the_radius(patch, setting):
-    was = learners.shape
-    patch.setattr(learners, "shape", lambda at, part: was(at, part / 2))
-    return setting.build()
-
-
-@mutation("rho has no redundancy C_d(m)", "KM4")
-def no_redundancy(patch, setting):
-    patch.setattr(likelihood, "worst_redundancy", lambda plays, d: 0.0)
-    return setting.build()
-
-
-@mutation("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3")
 def too_narrow(patch, setting):
     def narrow(at, part):
         p = at.rows @ at.theta
@@ -52,7 +35,6 @@ def too_narrow(patch, setting):
     return setting.build()
 
 
-@mutation("Lambda is a million times too large, to learner and observer", "KM3", "KM7", setting=SMALL)
 def pointed(patch, setting):
     was = learners.shape
     for module in (learners, claims):
@@ -60,36 +42,6 @@ def pointed(patch, setting):
     return setting.build()
 
 
-@mutation("G stands still, to the observer", "KM1", "KM6c", setting=SMALL)
-def still(patch, setting):
-    was = claims.follow
-
-    def follow(kept, path):
-        G = kept.steps.G.copy()
-        was(kept, path)
-        kept.steps.G[:] = G
-
-    patch.setattr(claims, "follow", follow)
-    return setting.build()
-
-
-@mutation("optimistic values count a thousand times, to the observer", "KM4", "KM5", setting=SMALL)
-def other_units(patch, setting):
-    return times(patch, setting, 1000, claims)
-
-
-@mutation("rho* is in millionths", "KM8", setting=SMALL)
-def millionths(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("theta_hat is never moved", "KM2")
-def lazy(patch, setting):
-    patch.setattr(likelihood, "ROUNDS", 0)
-    return setting.build()
-
-
-@mutation("the second ellipsoid has beta^2 = 0.01", "KM4")
 def heavy_guard(patch, setting):
     learner = setting.build()
 
@@ -101,7 +53,6 @@ def heavy_guard(patch, setting):
     return around(learner, plan)
 
 
-@mutation("G is forgotten at every plan", "KM1")
 def forgotten(patch, setting):
     learner = setting.build()
 
@@ -113,21 +64,6 @@ def forgotten(patch, setting):
     return around(learner, plan)
 
 
-@mutation("plans end a hundred times too early", "KM4", setting=SLACK)
-def early(patch, setting):
-    was = learners.on_simplex
-    patch.setattr(
-        learners, "on_simplex", lambda common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5)
-    )
-    return setting.build()
-
-
-@mutation("the least optimistic action is played", "K4", "K5")
-def least(patch, setting):
-    return another_action(setting.build())
-
-
-@mutation("every candidate is played", "K4", setting=DRAWN)
 def every_candidate(patch, setting):
     learner = setting.build()
 
@@ -139,13 +75,11 @@ def every_candidate(patch, setting):
     return around(learner, plan)
 
 
-@mutation("moves are counted in the wrong place", "K1", setting=VERTICES)
 def wrong_place(patch, setting):
     learner = setting.build()
     return around(learner, add=lambda state, path: learner.add(state, path._replace(slot=np.zeros_like(path.slot))))
 
 
-@mutation("phases end at resets only", "KM6a", "K9a", setting=LONG)
 def resets_only(patch, setting):
     learner = setting.build()
 
@@ -159,6 +93,36 @@ def resets_only(patch, setting):
     return learner._replace(until=at_reset(), walk=on)
 
 
-@mutation("a phase ends with every step", "KM6b", setting=LONG)
-def every_play(patch, setting):
-    return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))
+ROWS = [
+    ("rho is halved", "KM4", GREEDY, changed(learners, "shape", lambda was: lambda at, part: was(at, part / 2))),
+    ("rho has no redundancy C_d(m)", "KM4", GREEDY, put(likelihood, "worst_redundancy", lambda plays, d: 0.0)),
+    ("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3", GREEDY, too_narrow),
+    ("Lambda is a million times too large, to learner and observer", "KM3 KM7", SMALL, pointed),
+    ("G stands still, to the observer", "KM1 KM6c", SMALL, put(claims, "added", lambda G, rows: G)),
+    ("optimistic values count a thousand times, to the observer", "KM4 KM5", SMALL, made(times, 1000, claims)),
+    ("rho* is in millionths", "KM8", SMALL, in_millionths),
+    ("theta_hat is never moved", "KM2", GREEDY, put(likelihood, "ROUNDS", 0)),
+    ("the second ellipsoid has beta^2 = 0.01", "KM4", GREEDY, heavy_guard),
+    ("G is forgotten at every plan", "KM1", GREEDY, forgotten),
+    (
+        "plans end a hundred times too early",
+        "KM4",
+        SLACK,
+        changed(
+            learners,
+            "on_simplex",
+            lambda was: lambda common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5),
+        ),
+    ),
+    ("the least optimistic action is played", "K4 K5", GREEDY, lambda patch, setting: another_action(setting.build())),
+    ("every candidate is played", "K4", DRAWN, every_candidate),
+    ("moves are counted in the wrong place", "K1", VERTICES, wrong_place),
+    ("phases end at resets only", "KM6a K9a", LONG, resets_only),
+    (
+        "a phase ends with every step",
+        "KM6b",
+        LONG,
+        lambda patch, setting: setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1)),
+    ),
+]
+mutation = Mistakes(NAMES, ROWS, ", mixtures")

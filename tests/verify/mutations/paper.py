@@ -20,9 +20,10 @@ from ravi.runtime import world as worlds
 from ravi.runtime.ranges import PLAYABLE
 from ravi.schedules import never
 from ravi.theory import mixture
-from ravi.verify import books, discussion, lemmas, preliminaries, regression
-from ravi.verify import scene as scenes
-from tests.verify.mutations import Mistakes, Setting, in_millionths
+from ravi.verify import discussion, preliminaries, record
+from ravi.verify import setting as settings
+from ravi.verify.setting import RunSetting
+from tests.verify.mutations import Mistakes, Setting, by, changed, in_millionths, put
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
 MIXTURE = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500, 6)
@@ -44,10 +45,6 @@ NAMES = {
 }  # fmt: skip
 
 
-mutation = Mistakes(NAMES)
-MUTATIONS = mutation.all
-
-
 # ---- the backup
 
 
@@ -56,61 +53,11 @@ def backed_up(patch, rule):
     patch.setattr(ravi_ucb, "backup", rule)
 
 
-@mutation("Q is not truncated from above", "S3", "S8", "A1b")
-def no_ceiling(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0))
-    return setting.build()
-
-
-@mutation("Q is not truncated from below (bonus 0)", "S3", "S8", setting=BARE)
-def no_floor(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: np.minimum(r + CB + gamma * PV, H))
-    return setting.build()
-
-
-@mutation("Q is truncated at H + 1", "S3", "S8")
-def high_ceiling(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1))
-    return setting.build()
-
-
-@mutation("the backup has no gamma", "S8")
-def no_discount(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))
-    return setting.build()
-
-
-@mutation("the backup discounts the reward", "S8")
-def discounted_reward(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(gamma * r, CB, gamma, PV, H))
-    return setting.build()
-
-
-@mutation("the backup has no bonus", "S8", "A5")
-def no_bonus(patch, setting):
-    backed_up(patch, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H))
-    return setting.build()
-
-
 def in_hundredths(patch, setting):
     backed_up(patch, lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
     return setting.build()
 
 
-@mutation(
-    "rewards count a hundred times, and Q is not truncated", "A6", "A9", "A11", "A11s", "A13", "A13s", "A14",
-    setting=SWUM,
-)  # fmt: skip
-def other_units(patch, setting):
-    return in_hundredths(patch, setting)
-
-
-@mutation("rewards count a hundred times, and Q is not truncated (mixture)", "M1b", "M6", "M8b", setting=MIXTURE)
-def other_units_in_a_regression(patch, setting):
-    return in_hundredths(patch, setting)
-
-
-@mutation("the learner believes in another gamma", "S8")
 def another_discount(patch, setting):
     world = ids.mdp(setting.mdp)
     return ids.learner(setting.learner, replace(world, discount=world.discount - 0.05), setting.steps)
@@ -130,16 +77,6 @@ def first_Q(setting, Q):
     return learner._replace(init=init)
 
 
-@mutation("Q_1 = r", "S1", "C2")
-def first_Q_is_the_reward(patch, setting):
-    return first_Q(setting, ids.mdp(setting.mdp).rewards)
-
-
-@mutation("Q_1 = H", "S1")
-def first_Q_is_H(patch, setting):
-    return first_Q(setting, ids.mdp(setting.mdp).horizon)
-
-
 def biased(setting):
     """A sound learner whose pi_0 is not uniform."""
     given = np.tile([0.8, 0.2], (ids.mdp(setting.mdp).states, 1))
@@ -147,7 +84,6 @@ def biased(setting):
     return ravi_ucb.tabular(problem, setting.steps, scale=0.03, step_scale=60, initial_policy=given)
 
 
-@mutation("pi_0 is not used: the first policy is uniform", "S1", "C2")
 def uniform_start(patch, setting):
     learner = biased(setting)
 
@@ -165,22 +101,6 @@ def mirrored(patch, rule):
     patch.setattr(ravi_ucb, "mirror_step", lambda log_pi, pi, Q, eta, in_place: rule(log_pi, pi, Q, eta))
 
 
-@mutation("eta is doubled in V, not in pi", "S2", "C1", "C2")
-def doubled_eta(patch, setting):
-    def rule(log_pi, pi, Q, eta):
-        return mirror_step(log_pi, pi, Q, 2 * eta)[0], *mirror_step(log_pi, pi, Q, eta)[1:]
-
-    mirrored(patch, rule)
-    return setting.build()
-
-
-@mutation("eta is another than the learner says", "S2", "C1", "C2")
-def another_eta(patch, setting):
-    mirrored(patch, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta))
-    return setting.build()
-
-
-@mutation("pi is not normalised, by less than a run refuses", "S2")
 def not_normalised(patch, setting):
     def rule(log_pi, pi, Q, eta):
         V, log_pi, pi = mirror_step(log_pi, pi, Q, eta)
@@ -190,7 +110,6 @@ def not_normalised(patch, setting):
     return setting.build()
 
 
-@mutation("pi is greedy for Q: no mirror step", "S2", "A12a", "A12b", "P6", "A7", "A8", "A10", "A15c")
 def greedy(patch, setting):
     def rule(log_pi, pi, Q, eta):
         best = np.eye(Q.shape[-1])[Q.argmax(-1)]
@@ -200,30 +119,9 @@ def greedy(patch, setting):
     return setting.build()
 
 
-@mutation("V is greedy: max_a Q in place of the soft maximum", "S2", "C1")
-def hard_maximum(patch, setting):
-    mirrored(patch, lambda log_pi, pi, Q, eta: (Q.max(-1), *mirror_step(log_pi, pi, Q, eta)[1:]))
-    return setting.build()
-
-
 def descending(log_pi, pi, Q, eta):
     V, log_pi, pi = mirror_step(log_pi, pi, -Q, eta)
     return -V, log_pi, pi
-
-
-@mutation("the step descends", "S2", "A15", "A20", "A20c", setting=KNOWN)
-def descent(patch, setting):
-    mirrored(patch, descending)
-    return setting.build()
-
-
-@mutation("pi starts from pi_0 in every epoch", "S2", "C2")
-def forgetful(patch, setting):
-    def rule(log_pi, pi, Q, eta):
-        return mirror_step(0 * log_pi - np.log(Q.shape[-1]), 0 * pi + 1 / Q.shape[-1], Q, eta)
-
-    mirrored(patch, rule)
-    return setting.build()
 
 
 # ---- the counts
@@ -239,58 +137,6 @@ def counted(patch, **changes):
     patch.setattr(ravi_ucb, "counts", broken)
 
 
-@mutation("counts are updated twice", "T0a")
-def counted_twice(patch, setting):
-    def add(sound):
-        return lambda D, V, path: sound.add(sound.add(D, V, path), V, path)
-
-    counted(patch, add=add)
-    return setting.build()
-
-
-@mutation("N starts at 0", "T0a", "T0c", "A18", "T3a", "T4")
-def from_zero(patch, setting):
-    def init(sound):
-        return lambda n: sound.init(n)._replace(visits=0 * sound.init(n).visits)
-
-    counted(patch, init=init)
-    return setting.build()
-
-
-@mutation("P_hat is normalised by N - 1", "T0b")
-def without_the_one(patch, setting):
-    def expect(sound):
-        return lambda D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)
-
-    counted(patch, expect=expect)
-    return setting.build()
-
-
-@mutation("P_hat is not normalised", "T0b", "T1", "T1s")
-def sums(patch, setting):
-    def expect(sound):
-        return lambda D, V: sound.expect(D, V) * D.visits
-
-    counted(patch, expect=expect)
-    return setting.build()
-
-
-@mutation("counts stand still", "T0a", "T3b")
-def never_counted(patch, setting):
-    counted(patch, add=lambda sound: lambda D, V, path: D)
-    return setting.build()
-
-
-@mutation("the bonus is beta / N", "T0c")
-def no_root(patch, setting):
-    def width(sound):
-        return lambda D, V: sound.width(D, V) ** 2
-
-    counted(patch, width=width)
-    return setting.build()
-
-
-@mutation("the first sample of every stretch is lost", "T0a")
 def lost_samples(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -303,7 +149,6 @@ def lost_samples(patch, setting):
     return setting.build()
 
 
-@mutation("seeds share their counts", "T0a")
 def shared_counts(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -349,16 +194,6 @@ def with_next_states(patch, setting):
     return learner._replace(add=add)
 
 
-@mutation("counts use x_{t+1} after a reset, not y_t", "T0a")
-def counts_after_resets(patch, setting):
-    return with_next_states(patch, setting)
-
-
-@mutation("regressions use x_{t+1} after a reset, not y_t", "M0a", "M3", setting=MIXTURE)
-def targets_after_resets(patch, setting):
-    return with_next_states(patch, setting)
-
-
 # ---- the regression
 
 
@@ -370,7 +205,6 @@ def regressed(patch, **changes):
     patch.setattr(ravi_ucb, "ridge", broken)
 
 
-@mutation("targets are V_{k-1}, not V_k", "M0a", "M3", "M8a", setting=MIXTURE)
 def stale_targets(patch, setting):
     learner, before = setting.build(), {}
 
@@ -385,7 +219,6 @@ def stale_targets(patch, setting):
     return learner._replace(plan=plan, add=add)
 
 
-@mutation("targets are computed again with every new V_k", "M0a", "M3", "M4", "M7", setting=MIXTURE)
 def fresh_targets(patch, setting):
     world = ids.mdp(setting.mdp)
     samples = []  # (seed, phi_i, y_i)
@@ -421,13 +254,6 @@ def fresh_targets(patch, setting):
     return learner._replace(add=add)
 
 
-@mutation("Lambda_1 = lambda I / 10", "M0a", "M3", setting=MIXTURE)
-def less_regularization(patch, setting):
-    patch.setattr(ravi_ucb, "ridge", lambda problem, regularization: ridge(problem, regularization / 10))
-    return setting.build()
-
-
-@mutation("the root of Lambda^-1 is never renewed", "M0b", "M2", "M9", "M11", setting=MIXTURE)
 def old_root(patch, setting):
     def add(sound):
         def add(D, V, path):
@@ -442,24 +268,6 @@ def old_root(patch, setting):
     return setting.build()
 
 
-@mutation("phi is made with the psi of another action", "M0a", "M2", setting=MIXTURE)
-def another_psi(patch, setting):
-    def broken(problem, regularization):
-        return ridge(replace(problem, features=np.roll(problem.features, 1, axis=1)), regularization)
-
-    patch.setattr(ravi_ucb, "ridge", broken)
-    return setting.build()
-
-
-@mutation("the bonus is beta times the squared norm of phi", "M0b", setting=MIXTURE)
-def no_root_of_the_form(patch, setting):
-    def width(sound):
-        return lambda D, phi: sound.width(D, phi) ** 2
-
-    regressed(patch, width=width)
-    return setting.build()
-
-
 # ---- when the bonus is taken
 
 
@@ -471,7 +279,6 @@ def planned(learner, problem, state, V, CB_of):
     return backup(problem.rewards, CB_of(phi), problem.discount, PV, problem.horizon)
 
 
-@mutation("the bonus uses the data of the epoch before", "S8")
 def old_bonus(patch, setting):
     learner, problem, kept = setting.build(), ids.mdp(setting.mdp).problem, {}
 
@@ -485,7 +292,6 @@ def old_bonus(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the bonus uses the data of the next epoch", "S2", "C1")
 def new_bonus(patch, setting):
     learner, problem, kept = setting.build(), ids.mdp(setting.mdp).problem, {}
 
@@ -500,7 +306,6 @@ def new_bonus(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the bonus is taken at V_{k-1}", "S8", "A1a", "A4", setting=MIXTURE)
 def bonus_of_the_value_before(patch, setting):
     learner, problem = setting.build(), ids.mdp(setting.mdp).problem
 
@@ -529,38 +334,6 @@ def walked(patch, change):
 
 def for_another_action(patch, setting):
     walked(patch, lambda world, policy: (world._replace(cumulative=world.cumulative[:, ::-1]), policy))
-    return setting.build()
-
-
-@mutation("resets have probability 2 (1 - gamma)", "S5", "S6a", "A19")
-def more_resets(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(restart=2 * world.restart), policy))
-    return setting.build()
-
-
-@mutation("resets are twenty times too rare", "S6b", "M13", setting=MIXTURE)
-def rare_resets(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(restart=world.restart / 20), policy))
-    return setting.build()
-
-
-@mutation("states after a reset are drawn from another law than nu_0", "S9c")
-def other_starts(patch, setting):
-    walked(patch, lambda world, policy: (world._replace(initial=world.initial**3), policy))
-    return setting.build()
-
-
-@mutation("y_t is drawn for another action", "S9b", "T2")
-def other_successors(patch, setting):
-    return for_another_action(patch, setting)
-
-
-@mutation("actions are drawn from the first policy for ever", "S9a")
-def other_actions(patch, setting):
-    def change(world, policy):
-        return world, np.full_like(policy, 1 / policy.shape[-1])
-
-    walked(patch, change)
     return setting.build()
 
 
@@ -602,45 +375,24 @@ def by_hand(patch, *, patient=False, straying=False, blind=False, thrifty=False)
     patch.setattr(python_driver, "walk", walk)
 
 
-@mutation("an epoch never ends at its first step", "S6a")
-def patient_epochs(patch, setting):
-    by_hand(patch, patient=True)
-    return setting.build()
-
-
-@mutation("resets depend on the action: one random number for both", "S10")
 def thrifty(patch, setting):
     by_hand(patch, thrifty=True)
     return setting.build()
 
 
-@mutation("x_{t+1} is not y_t although no reset follows", "S7")
 def straying(patch, setting):
     by_hand(patch, straying=True)
-    return setting.build()
-
-
-@mutation("the path holds x_{t+1} after a reset in place of y_t", "S9b")
-def blind_paths(patch, setting):
-    by_hand(patch, blind=True)
     return setting.build()
 
 
 # ---- the two loops
 
 
-@mutation("epochs go on through resets", "S5", "S6a", "M12")
-def endless_epochs(patch, setting):
-    return setting.build()._replace(until=never())
-
-
-@mutation("epochs end after H steps, reset or not", "S6a", "A17")
 def short_epochs(patch, setting):
     H = int(ids.mdp(setting.mdp).horizon)
     return setting.build()._replace(until=lambda state, time: Until(True, time + H))
 
 
-@mutation("T + 1 steps", "T0a")
 def one_play_more(patch, setting):
     sound = python_driver.walk
 
@@ -649,13 +401,6 @@ def one_play_more(patch, setting):
         return sound(world, state, walkers, path, over, until._replace(deadline=later), steps)
 
     patch.setattr(python_driver, "walk", walk)
-    return setting.build()
-
-
-@mutation("T - 1 steps", "T0a")
-def one_play_less(patch, setting):
-    sound = python_driver.run
-    patch.setattr(python_driver, "run", lambda task, batch: sound(task._replace(T=task.T - 1), batch))
     return setting.build()
 
 
@@ -675,31 +420,9 @@ def learning_to_the_end(patch, setting):
     return learner
 
 
-@mutation("counts go on during the padding", "T0a")
-def counts_of_padding(patch, setting):
-    return learning_to_the_end(patch, setting)
-
-
-@mutation("the regression goes on during the padding", "M0a", setting=MIXTURE)
-def regression_of_padding(patch, setting):
-    return learning_to_the_end(patch, setting)
-
-
 # ---- the yardstick
 
 
-@mutation("the regret is measured against another optimum", "P8")
-def another_regret(patch, setting):
-    sound = worlds.regret
-
-    def regret(mdp, steps, points, solution, **options):
-        return sound(mdp, steps, points, replace(solution, optimum=solution.optimum + 1e-4), **options)
-
-    patch.setattr(worlds, "regret", regret)
-    return setting.build()
-
-
-@mutation("rho* is too large by 1e-6", "P5", "P7", "A3")
 def another_optimum(patch, setting):
     def solve(mdp, **options):
         found = solver.solve(mdp, **options)
@@ -707,16 +430,6 @@ def another_optimum(patch, setting):
 
     patch.setattr(ravi.verify, "solve", solve)
     return setting.build()
-
-
-@mutation("rho* is in millionths", "T5", "M16", setting=SHORT)
-def millionths(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("rho* is in millionths (mixture)", "M15", setting=SHORT_MIXTURE)
-def millionths_in_a_mixture(patch, setting):
-    return in_millionths(patch, setting)
 
 
 # ---- the observer
@@ -727,68 +440,21 @@ def with_less_discount(function):
     return lambda mdp, policy: function(replace(mdp, discount=mdp.discount - 0.01), policy)
 
 
-@mutation("policies are evaluated with another gamma", "P1", "D3", setting=KNOWN)
 def another_value(patch, setting):
     patch.setattr(preliminaries, "evaluate", with_less_discount(preliminaries.evaluate))
     patch.setattr(discussion, "return_of", with_less_discount(discussion.return_of))
     return setting.build()
 
 
-@mutation("occupancies are those of another gamma", "P3", "P4", setting=KNOWN)
-def another_occupancy(patch, setting):
-    patch.setattr(books, "of_batch", with_less_discount(books.of_batch))
-    return setting.build()
-
-
-@mutation("P^T takes the weights of another action", "P2", setting=KNOWN)
-def another_adjoint(patch, setting):
-    flow = preliminaries.flow
-    patch.setattr(preliminaries, "flow", lambda mdp, weights: flow(mdp, weights[..., ::-1]))
-    return setting.build()
-
-
-@mutation("H is taken for 1", "A2", setting=KNOWN)
-def no_horizon(patch, setting):
-    patch.setattr(scenes.Scene, "H", property(lambda scene: 1.0))
-    return setting.build()
-
-
-@mutation("H(pi* || pi_0) is in bits", "A16", setting=KNOWN)
-def in_bits(patch, setting):
-    entropy = scenes.relative_entropy
-    patch.setattr(scenes, "relative_entropy", lambda p, q: entropy(p, q) / log(2))
-    return setting.build()
-
-
-@mutation("B is half of what it is", "M1a", "M1b", setting=MIXTURE)
 def half_the_bound(patch, setting):
-    patch.setattr(regression, "bound_of", lambda scene: scenes.bound_of(scene) / 2)
+    B = RunSetting.B.fget
+    patch.setattr(RunSetting, "B", property(lambda at: B(at) / 2))
     return setting.build()
 
 
-@mutation("events have probability 1 - 1 / delta", "M5", "C3", setting=MIXTURE)
 def inverted_delta(patch, setting):
-    for module in (lemmas, discussion):
-        patch.setattr(module, "delta_of", lambda scene: 1 / scenes.delta_of(scene))
-    return setting.build()
-
-
-@mutation("the sum of bonuses is bounded with a beta of 0.01", "M14", setting=MIXTURE)
-def small_beta(patch, setting):
-    patch.setattr(mixture, "_beta", lambda *given: 0.01)
-    return setting.build()
-
-
-@mutation("the planner of the Discussion descends", "D1", "D4", setting=KNOWN)
-def planning_descends(patch, setting):
-    patch.setattr(discussion, "mirror_step", descending)
-    return setting.build()
-
-
-@mutation("exact planning is for rewards 1 - r", "D2", setting=KNOWN)
-def planning_for_others(patch, setting):
-    iterates = discussion.md_mpi_iterates
-    patch.setattr(discussion, "md_mpi_iterates", lambda mdp, eta: iterates(replace(mdp, rewards=1 - mdp.rewards), eta))
+    logarithm = RunSetting.log_inverse_delta.fget
+    patch.setattr(RunSetting, "log_inverse_delta", property(lambda at: -logarithm(at)))
     return setting.build()
 
 
@@ -799,16 +465,237 @@ def scaled(setting, scale):
     return ids.learner(f"{setting.learner},scale={scale}", ids.mdp(setting.mdp), setting.steps)
 
 
-@mutation("the bonus is scaled by 0.1 (lambda = 100)", "S4", "A1", setting=HEAVY)
-def a_tenth(patch, setting):
-    return scaled(setting, 0.1)
-
-
-@mutation("the bonus is scaled by 0.03 (mixture)", "S4", "A1", setting=ROUGH)
-def three_hundredths(patch, setting):
-    return scaled(setting, 0.03)
-
-
-@mutation("the bonus is scaled by 0.01 (tabular)", "S4", "A1", setting=RING)
-def a_hundredth(patch, setting):
-    return scaled(setting, 0.01)
+ROWS = [
+    (
+        "Q is not truncated from above",
+        "S3 S8 A1b",
+        TABULAR,
+        by(backed_up, lambda r, CB, gamma, PV, H: np.maximum(r + CB + gamma * PV, 0)),
+    ),
+    (
+        "Q is not truncated from below (bonus 0)",
+        "S3 S8",
+        BARE,
+        by(backed_up, lambda r, CB, gamma, PV, H: np.minimum(r + CB + gamma * PV, H)),
+    ),
+    (
+        "Q is truncated at H + 1",
+        "S3 S8",
+        TABULAR,
+        by(backed_up, lambda r, CB, gamma, PV, H: backup(r, CB, gamma, PV, H + 1)),
+    ),
+    ("the backup has no gamma", "S8", TABULAR, by(backed_up, lambda r, CB, gamma, PV, H: backup(r, CB, 1.0, PV, H))),
+    (
+        "the backup discounts the reward",
+        "S8",
+        TABULAR,
+        by(backed_up, lambda r, CB, gamma, PV, H: backup(gamma * r, CB, gamma, PV, H)),
+    ),
+    (
+        "the backup has no bonus",
+        "S8 A5",
+        TABULAR,
+        by(backed_up, lambda r, CB, gamma, PV, H: backup(r, 0 * CB, gamma, PV, H)),
+    ),
+    ("rewards count a hundred times, and Q is not truncated", "A6 A9 A11 A11s A13 A13s A14", SWUM, in_hundredths),
+    ("rewards count a hundred times, and Q is not truncated (mixture)", "M1b M6 M8b", MIXTURE, in_hundredths),
+    ("the learner believes in another gamma", "S8", TABULAR, another_discount),
+    ("Q_1 = r", "S1 C2", TABULAR, lambda patch, setting: first_Q(setting, ids.mdp(setting.mdp).rewards)),
+    ("Q_1 = H", "S1", TABULAR, lambda patch, setting: first_Q(setting, ids.mdp(setting.mdp).horizon)),
+    ("pi_0 is not used: the first policy is uniform", "S1 C2", TABULAR, uniform_start),
+    (
+        "eta is doubled in V, not in pi",
+        "S2 C1 C2",
+        TABULAR,
+        by(
+            mirrored,
+            lambda log_pi, pi, Q, eta: (mirror_step(log_pi, pi, Q, 2 * eta)[0], *mirror_step(log_pi, pi, Q, eta)[1:]),
+        ),
+    ),
+    (
+        "eta is another than the learner says",
+        "S2 C1 C2",
+        TABULAR,
+        by(mirrored, lambda log_pi, pi, Q, eta: mirror_step(log_pi, pi, Q, 1.01 * eta)),
+    ),
+    ("pi is not normalised, by less than a run refuses", "S2", TABULAR, not_normalised),
+    ("pi is greedy for Q: no mirror step", "S2 A12a A12b P6 A7 A8 A10 A15c", TABULAR, greedy),
+    (
+        "V is greedy: max_a Q in place of the soft maximum",
+        "S2 C1",
+        TABULAR,
+        by(mirrored, lambda log_pi, pi, Q, eta: (Q.max(-1), *mirror_step(log_pi, pi, Q, eta)[1:])),
+    ),
+    ("the step descends", "S2 A15 A20 A20c", KNOWN, by(mirrored, descending)),
+    (
+        "pi starts from pi_0 in every epoch",
+        "S2 C2",
+        TABULAR,
+        by(
+            mirrored,
+            lambda log_pi, pi, Q, eta: mirror_step(0 * log_pi - np.log(Q.shape[-1]), 0 * pi + 1 / Q.shape[-1], Q, eta),
+        ),
+    ),
+    (
+        "counts are updated twice",
+        "T0a",
+        TABULAR,
+        by(counted, add=lambda sound: lambda D, V, path: sound.add(sound.add(D, V, path), V, path)),
+    ),
+    (
+        "N starts at 0",
+        "T0a T0c A18 T3a T4",
+        TABULAR,
+        by(counted, init=lambda sound: lambda n: sound.init(n)._replace(visits=0 * sound.init(n).visits)),
+    ),
+    (
+        "P_hat is normalised by N - 1",
+        "T0b",
+        TABULAR,
+        by(counted, expect=lambda sound: lambda D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)),
+    ),
+    (
+        "P_hat is not normalised",
+        "T0b T1 T1s",
+        TABULAR,
+        by(counted, expect=lambda sound: lambda D, V: sound.expect(D, V) * D.visits),
+    ),
+    ("counts stand still", "T0a T3b", TABULAR, by(counted, add=lambda sound: lambda D, V, path: D)),
+    ("the bonus is beta / N", "T0c", TABULAR, by(counted, width=lambda sound: lambda D, V: sound.width(D, V) ** 2)),
+    ("the first sample of every stretch is lost", "T0a", TABULAR, lost_samples),
+    ("seeds share their counts", "T0a", TABULAR, shared_counts),
+    ("counts use x_{t+1} after a reset, not y_t", "T0a", TABULAR, with_next_states),
+    ("regressions use x_{t+1} after a reset, not y_t", "M0a M3", MIXTURE, with_next_states),
+    ("targets are V_{k-1}, not V_k", "M0a M3 M8a", MIXTURE, stale_targets),
+    ("targets are computed again with every new V_k", "M0a M3 M4 M7", MIXTURE, fresh_targets),
+    (
+        "Lambda_1 = lambda I / 10",
+        "M0a M3",
+        MIXTURE,
+        put(ravi_ucb, "ridge", lambda problem, regularization: ridge(problem, regularization / 10)),
+    ),
+    ("the root of Lambda^-1 is never renewed", "M0b M2 M9 M11", MIXTURE, old_root),
+    (
+        "phi is made with the psi of another action",
+        "M0a M2",
+        MIXTURE,
+        put(
+            ravi_ucb,
+            "ridge",
+            lambda problem, regularization: ridge(
+                replace(problem, features=np.roll(problem.features, 1, axis=1)), regularization
+            ),
+        ),
+    ),
+    (
+        "the bonus is beta times the squared norm of phi",
+        "M0b",
+        MIXTURE,
+        by(regressed, width=lambda sound: lambda D, phi: sound.width(D, phi) ** 2),
+    ),
+    ("the bonus uses the data of the epoch before", "S8", TABULAR, old_bonus),
+    ("the bonus uses the data of the next epoch", "S2 C1", TABULAR, new_bonus),
+    ("the bonus is taken at V_{k-1}", "S8 A1a A4", MIXTURE, bonus_of_the_value_before),
+    (
+        "resets have probability 2 (1 - gamma)",
+        "S5 S6a A19",
+        TABULAR,
+        by(walked, lambda world, policy: (world._replace(restart=2 * world.restart), policy)),
+    ),
+    (
+        "resets are twenty times too rare",
+        "S6b M13",
+        MIXTURE,
+        by(walked, lambda world, policy: (world._replace(restart=world.restart / 20), policy)),
+    ),
+    (
+        "states after a reset are drawn from another law than nu_0",
+        "S9c",
+        TABULAR,
+        by(walked, lambda world, policy: (world._replace(initial=world.initial**3), policy)),
+    ),
+    ("y_t is drawn for another action", "S9b T2", TABULAR, for_another_action),
+    (
+        "actions are drawn from the first policy for ever",
+        "S9a",
+        TABULAR,
+        by(walked, lambda world, policy: (world, np.full_like(policy, 1 / policy.shape[-1]))),
+    ),
+    ("an epoch never ends at its first step", "S6a", TABULAR, by(by_hand, patient=True)),
+    ("resets depend on the action: one random number for both", "S10", TABULAR, thrifty),
+    ("x_{t+1} is not y_t although no reset follows", "S7", TABULAR, straying),
+    ("the path holds x_{t+1} after a reset in place of y_t", "S9b", TABULAR, by(by_hand, blind=True)),
+    # the two loops
+    (
+        "epochs go on through resets",
+        "S5 S6a M12",
+        TABULAR,
+        lambda patch, setting: setting.build()._replace(until=never()),
+    ),
+    ("epochs end after H steps, reset or not", "S6a A17", TABULAR, short_epochs),
+    ("T + 1 steps", "T0a", TABULAR, one_play_more),
+    (
+        "T - 1 steps",
+        "T0a",
+        TABULAR,
+        changed(python_driver, "run", lambda sound: lambda task, batch: sound(task._replace(T=task.T - 1), batch)),
+    ),
+    ("counts go on during the padding", "T0a", TABULAR, learning_to_the_end),
+    ("the regression goes on during the padding", "M0a", MIXTURE, learning_to_the_end),
+    # the yardstick
+    (
+        "the regret is measured against another optimum",
+        "P8",
+        TABULAR,
+        changed(
+            worlds,
+            "regret",
+            lambda sound: (
+                lambda mdp, steps, points, solution, **options: sound(
+                    mdp, steps, points, replace(solution, optimum=solution.optimum + 0.0001), **options
+                )
+            ),
+        ),
+    ),
+    ("rho* is too large by 1e-6", "P5 P7 A3", TABULAR, another_optimum),
+    ("rho* is in millionths", "T5 M16", SHORT, in_millionths),
+    ("rho* is in millionths (mixture)", "M15", SHORT_MIXTURE, in_millionths),
+    ("policies are evaluated with another gamma", "P1 D3", KNOWN, another_value),
+    (
+        "occupancies are those of another gamma",
+        "P3 P4",
+        KNOWN,
+        put(record, "of_batch", with_less_discount(record.of_batch)),
+    ),
+    (
+        "P^T takes the weights of another action",
+        "P2",
+        KNOWN,
+        changed(preliminaries, "flow", lambda flow: lambda mdp, weights: flow(mdp, weights[..., ::-1])),
+    ),
+    ("H is taken for 1", "A2", KNOWN, put(RunSetting, "H", property(lambda setting: 1.0))),
+    (
+        "H(pi* || pi_0) is in bits",
+        "A16",
+        KNOWN,
+        changed(settings, "relative_entropy", lambda entropy: lambda p, q: entropy(p, q) / log(2)),
+    ),
+    ("B is half of what it is", "M1a M1b", MIXTURE, half_the_bound),
+    ("events have probability 1 - 1 / delta", "M5 C3", MIXTURE, inverted_delta),
+    ("the sum of bonuses is bounded with a beta of 0.01", "M14", MIXTURE, put(mixture, "_beta", lambda *given: 0.01)),
+    ("the planner of the Discussion descends", "D1 D4", KNOWN, put(discussion, "mirror_step", descending)),
+    (
+        "exact planning is for rewards 1 - r",
+        "D2",
+        KNOWN,
+        changed(
+            discussion,
+            "md_mpi_iterates",
+            lambda iterates: lambda mdp, eta: iterates(replace(mdp, rewards=1 - mdp.rewards), eta),
+        ),
+    ),
+    ("the bonus is scaled by 0.1 (lambda = 100)", "S4 A1", HEAVY, lambda patch, setting: scaled(setting, 0.1)),
+    ("the bonus is scaled by 0.03 (mixture)", "S4 A1", ROUGH, lambda patch, setting: scaled(setting, 0.03)),
+    ("the bonus is scaled by 0.01 (tabular)", "S4 A1", RING, lambda patch, setting: scaled(setting, 0.01)),
+]
+mutation = Mistakes(NAMES, ROWS)

@@ -10,7 +10,7 @@ from ravi.core import Until, restrict
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
-from tests.verify.mutations import Mistakes, Setting, in_millionths
+from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made
 from tests.verify.mutations.paper import for_another_action
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
@@ -24,9 +24,6 @@ NAMES = {
     GREEDY: "greedy", UNTOLD: "greedy, not told", SLACK: "slack", EARNED: "unknown rewards",
     LONG: "long phases", DRAWN: "posterior", SMALL: "small",
 }  # fmt: skip
-
-mutation = Mistakes(NAMES)
-MUTATIONS = mutation.all
 
 
 def around(learner, plan=None, add=None):
@@ -51,38 +48,11 @@ def another_action(learner):
     return around(learner, plan)
 
 
-@mutation("the radius is halved", "K4", setting=UNTOLD)
-def half_the_radius(patch, setting):
-    return with_numbers(patch, setting, scale=0.5)
-
-
-@mutation("the level is 1 at all times", "K4", setting=UNTOLD)
-def no_level(patch, setting):
-    return with_numbers(patch, setting, size=np.inf)
-
-
-@mutation("plans end ten times too early", "K4")
-def early(patch, setting):
-    return with_numbers(patch, setting, tolerance=3 * setting.steps**0.5)
-
-
-@mutation("gamma is a tenth too small in the plan", "K4", setting=UNTOLD)
 def other_discount(patch, setting):
     problem = ids.mdp(setting.mdp).problem
     return setting.build(restrict(problem, type(problem), discount=0.9 * problem.discount))
 
 
-@mutation("the least optimistic action is played", "K4", "K5")
-def least(patch, setting):
-    return another_action(setting.build())
-
-
-@mutation("supports are not used", "K4")
-def no_supports(patch, setting):
-    return with_numbers(patch, setting, support=False)
-
-
-@mutation("the maximum over a set is the mean of p_hat, to the observer", "K2")
 def no_maximum(patch, setting):
     was = claims.largest
 
@@ -95,13 +65,6 @@ def no_maximum(patch, setting):
     return setting.build()
 
 
-@mutation("the maximum over a set is its minimum, to the observer", "K2", "K10", setting=SMALL)
-def minimum(patch, setting):
-    was = claims.largest
-    patch.setattr(claims, "largest", lambda successors, D, rho, support, V: -was(successors, D, rho, support, -V))
-    return setting.build()
-
-
 def times(patch, setting, factor, module=claims):
     """A sound learner, whose optimistic values the observer takes for `factor` times what they are."""
     was = module.fixed_point
@@ -109,44 +72,17 @@ def times(patch, setting, factor, module=claims):
     return setting.build()
 
 
-@mutation("optimistic values are halved, to the observer", "K3", setting=SMALL)
-def halved(patch, setting):
-    return times(patch, setting, 0.5)
-
-
-@mutation("optimistic values count a thousand times, to the observer", "K7", "K8", "K12", setting=SMALL)
-def other_units(patch, setting):
-    return times(patch, setting, 1000)
-
-
-@mutation("gaps are too large by H, to the observer", "K11", setting=SMALL)
 def large_gaps(patch, setting):
     was = claims.at_truth
 
-    def at_truth(scene, *given, **more):
-        seen = was(scene, *given, **more)
-        return seen._replace(gap=seen.gap + scene.H)
+    def at_truth(setting, *given, **more):
+        seen = was(setting, *given, **more)
+        return seen._replace(gap=seen.gap + setting.H, lead=seen.lead + setting.H)
 
     patch.setattr(claims, "at_truth", at_truth)
     return setting.build()
 
 
-@mutation("rho* is in millionths", "K13", "K14", setting=SMALL)
-def millionths(patch, setting):
-    return in_millionths(patch, setting)
-
-
-@mutation("y_t is drawn for another action", "K6", setting=SMALL)
-def other_successors(patch, setting):
-    return for_another_action(patch, setting)
-
-
-@mutation("every candidate is played", "K4", setting=DRAWN)
-def every_candidate(patch, setting):
-    return with_numbers(patch, setting, slack=100.0)
-
-
-@mutation("successors are counted in the wrong place", "K1")
 def wrong_place(patch, setting):
     learner = setting.build()
 
@@ -156,36 +92,11 @@ def wrong_place(patch, setting):
     return around(learner, add=add)
 
 
-@mutation("every path is counted twice", "K1")
 def twice(patch, setting):
     learner = setting.build()
     return around(learner, add=lambda state, path: learner.add(learner.add(state, path), path))
 
 
-@mutation("phases end at resets only", "K9a", setting=LONG)
-def resets_only(patch, setting):
-    return setting.build()._replace(until=at_reset())
-
-
-@mutation("no phase ends after step 30", "K9a", "K9b", "K9c", setting=SMALL)
-def endless(patch, setting):
-    def until(state, time):
-        return Until(reset=False, deadline=np.where(time < 30, time + 3, setting.steps))
-
-    return setting.build()._replace(until=until)
-
-
-@mutation("a phase ends with every step", "K9d", setting=LONG)
-def every_play(patch, setting):
-    return setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1))
-
-
-@mutation("rewards have no radius", "K4", setting=EARNED)
-def no_reward_radius(patch, setting):
-    return with_numbers(patch, setting, reward_scale=0.0)
-
-
-@mutation("rewards are counted twice", "K1", setting=EARNED)
 def rewards_twice(patch, setting):
     learner = setting.build()
 
@@ -197,3 +108,53 @@ def rewards_twice(patch, setting):
         return state
 
     return learner._replace(add=add)
+
+
+ROWS = [
+    ("the radius is halved", "K4", UNTOLD, made(with_numbers, scale=0.5)),
+    ("the level is 1 at all times", "K4", UNTOLD, made(with_numbers, size=np.inf)),
+    (
+        "plans end ten times too early",
+        "K4",
+        GREEDY,
+        lambda patch, setting: with_numbers(patch, setting, tolerance=3 * setting.steps**0.5),
+    ),
+    ("gamma is a tenth too small in the plan", "K4", UNTOLD, other_discount),
+    ("the least optimistic action is played", "K4 K5", GREEDY, lambda patch, setting: another_action(setting.build())),
+    ("supports are not used", "K4", GREEDY, made(with_numbers, support=False)),
+    ("the maximum over a set is the mean of p_hat, to the observer", "K2", GREEDY, no_maximum),
+    (
+        "the maximum over a set is its minimum, to the observer",
+        "K2 K10",
+        SMALL,
+        changed(
+            claims, "largest", lambda was: lambda successors, D, rho, support, V: -was(successors, D, rho, support, -V)
+        ),
+    ),
+    ("optimistic values are halved, to the observer", "K3", SMALL, made(times, 0.5)),
+    ("optimistic values count a thousand times, to the observer", "K7 K8 K12", SMALL, made(times, 1000)),
+    ("gaps are too large by H, to the observer", "K11", SMALL, large_gaps),
+    ("rho* is in millionths", "K13 K14", SMALL, in_millionths),
+    ("y_t is drawn for another action", "K6", SMALL, for_another_action),
+    ("every candidate is played", "K4", DRAWN, made(with_numbers, slack=100.0)),
+    ("successors are counted in the wrong place", "K1", GREEDY, wrong_place),
+    ("every path is counted twice", "K1", GREEDY, twice),
+    ("phases end at resets only", "K9a", LONG, lambda patch, setting: setting.build()._replace(until=at_reset())),
+    (
+        "no phase ends after step 30",
+        "K9a K9b K9c",
+        SMALL,
+        lambda patch, setting: setting.build()._replace(
+            until=lambda state, time: Until(reset=False, deadline=np.where(time < 30, time + 3, setting.steps))
+        ),
+    ),
+    (
+        "a phase ends with every step",
+        "K9d",
+        LONG,
+        lambda patch, setting: setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1)),
+    ),
+    ("rewards have no radius", "K4", EARNED, made(with_numbers, reward_scale=0.0)),
+    ("rewards are counted twice", "K1", EARNED, rewards_twice),
+]
+mutation = Mistakes(NAMES, ROWS)

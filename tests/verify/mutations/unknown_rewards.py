@@ -11,16 +11,13 @@ from ravi.estimators import rewarded
 from ravi.learners.ravi_ucb import unknown_rewards
 from ravi.random import REWARD, SUCCESSOR, uniform
 from ravi.runtime import tree
-from tests.verify.mutations import Mistakes, Setting
+from tests.verify.mutations import Mistakes, Setting, by, changed, put
 
 ONE = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 400, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/unknown-rewards,inner=3,eta=0.5", 250, 6)
 # Where H is next to 1, the bounds are below T soon enough for a mistake to exceed them.
 SHORT = Setting("trap,discount=0.01", "ravi-ucb+/unknown-rewards,inner=1", 1500, 6, only=("U6", "U7", "U8"))
 NAMES = {SEVERAL: "several", ONE: "one backup", SHORT: "short"}
-
-mutation = Mistakes(NAMES, ", where rewards are not known")
-MUTATIONS = mutation.all
 
 
 # ---- what plays earn
@@ -39,30 +36,6 @@ def earning(patch, rule):
     patch.setattr(rewarded, "_earn", earn)
 
 
-@mutation("a step earns 1 with probability 1 - r", "U1", "U3a")
-def reversed_rewards(patch, setting):
-    earning(patch, lambda r, u, key, t: float(u >= r))
-    return setting.build()
-
-
-@mutation("a step earns 1 with probability 1 - r, and that is learned", "U8", "U8s", setting=SHORT)
-def reversed_for_long(patch, setting):
-    earning(patch, lambda r, u, key, t: float(u >= r))
-    return setting.build()
-
-
-@mutation("rewards are drawn by the number that draws successors", "U1")
-def another_number(patch, setting):
-    earning(patch, lambda r, u, key, t: float(uniform(key, t, SUCCESSOR) < r))
-    return setting.build()
-
-
-@mutation("a step earns r itself, though rewards are random", "U1")
-def mean_rewards(patch, setting):
-    earning(patch, lambda r, u, key, t: r)
-    return setting.build()
-
-
 def added(learner, change):
     """A learner whose plays and totals are change(before, after) of every stretch, in place."""
 
@@ -75,7 +48,6 @@ def added(learner, change):
     return learner._replace(add=add)
 
 
-@mutation("visits are counted from 1, as those of the kernel are", "U1")
 def from_one(patch, setting):
     learner = setting.build()
 
@@ -87,7 +59,6 @@ def from_one(patch, setting):
     return learner._replace(init=init)
 
 
-@mutation("visits and totals begin anew with every stretch", "U1", "U5", setting=ONE)
 def forgetful(patch, setting):
     def change(before, after, path):
         after.plays[:] -= before.plays
@@ -96,7 +67,6 @@ def forgetful(patch, setting):
     return added(setting.build(), change)
 
 
-@mutation("seeds share what they earn", "U1")
 def shared(patch, setting):
     def change(before, after, path):
         after.total[:] = after.total.mean(0)
@@ -104,7 +74,6 @@ def shared(patch, setting):
     return added(setting.build(), change)
 
 
-@mutation("nothing is learned", "U6", "U7", "V2a", setting=SHORT)
 def unlearned(patch, setting):
     def add(state, path):
         state.time[:] += path.length
@@ -130,50 +99,74 @@ def width(plays, spread, none=1.0):
     return np.where(plays > 0, np.minimum(spread / np.sqrt(np.maximum(plays, 1)), 1), none)
 
 
-@mutation("the event is for one number of visits only: no T in the logarithm", "U2", "V2c")
-def no_union(patch, setting):
-    spread = unknown_rewards.reward_spread
-    patch.setattr(unknown_rewards, "reward_spread", lambda X, A, T, delta: spread(X, A, 1, 1.0))
-    return setting.build()
-
-
-@mutation("b is a fiftieth", "U2", "U4", setting=ONE)
 def too_small(patch, setting):
     sound = unknown_rewards.optimistic_rewards
     return planned_with(patch, lambda n, total, spread: sound(n, total, spread / 50), setting)
 
 
-@mutation("b is three times what it says", "U2", "U4")
-def too_large(patch, setting):
-    def table(n, total, spread):
-        return mean(n, total) + 3 * width(n, spread)
-
-    return planned_with(patch, table, setting)
-
-
-@mutation("r_hat + b is not cut at 1", "U2")
-def uncut(patch, setting):
-    return planned_with(patch, lambda n, total, spread: mean(n, total) + width(n, spread), setting)
-
-
-@mutation("what was never played is thought to earn 0", "U2", "U4")
-def nothing_unseen(patch, setting):
-    def table(n, total, spread):
-        return np.minimum(mean(n, total) + width(n, spread, none=0.0), 1)
-
-    return planned_with(patch, table, setting)
-
-
-@mutation("rewards are added that were not to be known", "V1b")
-def told_after_all(patch, setting):
-    patch.setattr(unknown_rewards, "without_rewards", lambda problem: problem)
-    return setting.build()
-
-
-@mutation("rewards have a bonus, and the kernel has none", "U2", "U3b", "V3", "V4", setting=ONE)
-def no_kernel(patch, setting):
-    sound = unknown_rewards.with_rewards
-    patch.setattr(
-        unknown_rewards, "with_rewards", lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread)
-    )
-    return setting.build()
+ROWS = [
+    ("a step earns 1 with probability 1 - r", "U1 U3a", SEVERAL, by(earning, lambda r, u, key, t: float(u >= r))),
+    (
+        "a step earns 1 with probability 1 - r, and that is learned",
+        "U8 U8s",
+        SHORT,
+        by(earning, lambda r, u, key, t: float(u >= r)),
+    ),
+    (
+        "rewards are drawn by the number that draws successors",
+        "U1",
+        SEVERAL,
+        by(earning, lambda r, u, key, t: float(uniform(key, t, SUCCESSOR) < r)),
+    ),
+    ("a step earns r itself, though rewards are random", "U1", SEVERAL, by(earning, lambda r, u, key, t: r)),
+    ("visits are counted from 1, as those of the kernel are", "U1", SEVERAL, from_one),
+    ("visits and totals begin anew with every stretch", "U1 U5", ONE, forgetful),
+    ("seeds share what they earn", "U1", SEVERAL, shared),
+    ("nothing is learned", "U6 U7 V2a", SHORT, unlearned),
+    (
+        "the event is for one number of visits only: no T in the logarithm",
+        "U2 V2c",
+        SEVERAL,
+        changed(unknown_rewards, "reward_spread", lambda spread: lambda X, A, T, delta: spread(X, A, 1, 1.0)),
+    ),
+    ("b is a fiftieth", "U2 U4", ONE, too_small),
+    (
+        "b is three times what it says",
+        "U2 U4",
+        SEVERAL,
+        lambda patch, setting: planned_with(
+            patch, lambda n, total, spread: mean(n, total) + 3 * width(n, spread), setting
+        ),
+    ),
+    (
+        "r_hat + b is not cut at 1",
+        "U2",
+        SEVERAL,
+        lambda patch, setting: planned_with(patch, lambda n, total, spread: mean(n, total) + width(n, spread), setting),
+    ),
+    (
+        "what was never played is thought to earn 0",
+        "U2 U4",
+        SEVERAL,
+        lambda patch, setting: planned_with(
+            patch, lambda n, total, spread: np.minimum(mean(n, total) + width(n, spread, none=0.0), 1), setting
+        ),
+    ),
+    (
+        "rewards are added that were not to be known",
+        "V1b",
+        SEVERAL,
+        put(unknown_rewards, "without_rewards", lambda problem: problem),
+    ),
+    (
+        "rewards have a bonus, and the kernel has none",
+        "U2 U3b V3 V4",
+        ONE,
+        changed(
+            unknown_rewards,
+            "with_rewards",
+            lambda sound: lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread),
+        ),
+    ),
+]
+mutation = Mistakes(NAMES, ROWS, ", where rewards are not known")

@@ -15,7 +15,7 @@ from ravi.optimism import bonuses
 from ravi.runtime import tree
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.theory import tabular
-from tests.verify.mutations import Mistakes, Setting, in_millionths
+from tests.verify.mutations import Mistakes, Setting, around, by, changed, in_millionths, put
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
 COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6, moves=0)
@@ -29,9 +29,6 @@ NAMES = {
     OLDER_Q: "older Q", ONE_STATE: "one state", SHORT: "short",
 }  # fmt: skip
 
-mutation = Mistakes(NAMES, ", in RAVI-UCB+")
-MUTATIONS = mutation.all
-
 
 def in_loop(patch, change):
     """The compiled form with `change` of what it is made of, and of nothing that the learner says."""
@@ -43,14 +40,12 @@ def in_loop(patch, change):
 # ---- the bonus
 
 
-@mutation("the event is for one V only: no X ln 2", "V2d")
 def no_union(patch, setting):
     for module in (bonuses, ravi_ucb_plus):
         patch.setattr(module, "log_term", lambda X, A, T, delta: np.log(X * A * T / delta))
     return setting.build()
 
 
-@mutation("the bonus is halved", "V2d")
 def halved(patch, setting):
     of_span = ravi_ucb_plus.of_span
 
@@ -62,7 +57,6 @@ def halved(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus is a fiftieth", "V2d", "V3", "V4")
 def too_small(patch, setting):
     of_span = ravi_ucb_plus.of_span
 
@@ -74,47 +68,8 @@ def too_small(patch, setting):
     return setting.build()
 
 
-@mutation("the bonus scales with sp(V), not half of it", "V2d", "V2e", setting=COUNTS_OF_H)
-def whole_span(patch, setting):
-    of_span = ravi_ucb_plus.of_span
-    patch.setattr(ravi_ucb_plus, "of_span", lambda *given, span, **more: of_span(*given, span=2 * span, **more))
-    return setting.build()
-
-
-@mutation("the bonus of a regression is for a noise of 1/2", "V2d", setting=REGRESSION_UNCUT)
-def less_noise(patch, setting):
-    radius = bonuses.log_det_radius
-    patch.setattr(bonuses, "log_det_radius", lambda *given, noise, **more: radius(*given, noise=noise / 2, **more))
-    return setting.build()
-
-
-@mutation("the determinant is that of the root", "V2d", setting=REGRESSION_UNCUT)
-def half_a_determinant(patch, setting):
-    radius = bonuses.log_det_radius
-    patch.setattr(bonuses, "log_det_radius", lambda root, *given, **more: radius(root**0.5, *given, **more))
-    return setting.build()
-
-
-@mutation("the bonus is not discounted", "V2d")
-def undiscounted(patch, setting):
-    patch.setattr(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)
-    return setting.build()
-
-
 def at_half_the_span(bonus):
     return lambda D, phi: np.minimum(bonus(D, phi), (phi.high - phi.low) / 2)
-
-
-@mutation("the bonus is cut at half the span", "V2d")
-def cut_too_far(patch, setting):
-    patch.setattr(ravi_ucb_plus, "within_span", at_half_the_span)
-    return setting.build()
-
-
-@mutation("only the compiled loop does not discount the bonus", "V1b")
-def loop_undiscounted(patch, setting):
-    in_loop(patch, lambda made: replace(made, constants=made.constants._replace(discount=1.0)))
-    return setting.build()
 
 
 # ---- the estimate
@@ -126,21 +81,6 @@ def estimated(patch, change):
     patch.setattr(ravi_ucb_plus, "standard", lambda *given, **more: change(standard(*given, **more)))
 
 
-@mutation("P_hat V is not centred", "V2c")
-def not_centred(patch, setting):
-    standard = ravi_ucb_plus.standard
-    patch.setattr(ravi_ucb_plus, "standard", lambda base, **more: standard(base, **(more | {"centre": False})))
-    return setting.build()
-
-
-@mutation("P_hat V is not cut", "V2c", setting=REGRESSION)
-def not_cut(patch, setting):
-    standard = ravi_ucb_plus.standard
-    patch.setattr(ravi_ucb_plus, "standard", lambda base, **more: standard(base, **(more | {"clip": False})))
-    return setting.build()
-
-
-@mutation("P_hat V is that of V_{i-1}", "V2c", "V4b")
 def late_estimate(patch, setting):
     def change(sound):
         kept = {}
@@ -156,7 +96,6 @@ def late_estimate(patch, setting):
     return setting.build()
 
 
-@mutation("samples are added with V, not with V in parts of its span", "V2b", setting=REGRESSION)
 def raw_samples(patch, setting):
     from ravi.estimators.ridge import ridge
 
@@ -165,7 +104,6 @@ def raw_samples(patch, setting):
     return setting.build()
 
 
-@mutation("counts are updated twice", "V2a")
 def counted_twice(patch, setting):
     learner = setting.build()
 
@@ -179,42 +117,6 @@ def counted_twice(patch, setting):
 # ---- the steps
 
 
-@mutation("eta is another than the learner says", "V1c")
-def another_eta(patch, setting):
-    in_loop(patch, lambda made: replace(made, eta=1.01 * made.eta))
-    return setting.build()
-
-
-@mutation("V is greedy", "V1c", setting=REGRESSION)
-def hard_maximum(patch, setting):
-    sound = ravi_ucb.mirror_step
-    patch.setattr(
-        ravi_ucb, "mirror_step", lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:])
-    )
-    return setting.build()
-
-
-@mutation("Q is truncated at H + 1", "V1b", "V1d", setting=COUNTS_OF_H)
-def high_ceiling(patch, setting):
-    sound = ravi_ucb.backup
-    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1))
-    return setting.build()
-
-
-@mutation("the backup has no bonus", "V1b", "V6a")
-def no_bonus(patch, setting):
-    sound = ravi_ucb.backup
-    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H))
-    return setting.build()
-
-
-@mutation("rewards count a hundred times, and Q is not truncated", "V1b", "V5b", "V6b")
-def other_units(patch, setting):
-    patch.setattr(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV)
-    return setting.build()
-
-
-@mutation("V is the logarithm of a sum, not of a mean", "V1a", "V6c", setting=OLDER_Q)
 def unweighted(patch, setting):
     sound = ravi_ucb.mirror_step
 
@@ -226,7 +128,18 @@ def unweighted(patch, setting):
     return setting.build()
 
 
-@mutation("the plan makes M - 1 backups", "V7a")
+def no_mirror_step(patch, setting):
+    sound = ravi_ucb.mirror_step
+
+    def greedy(log_pi, pi, Q, eta, in_place):
+        made = np.where(Q.max(-1, keepdims=True) == Q, 1.0, 1e-12)
+        made /= made.sum(-1, keepdims=True)
+        return sound(log_pi, pi, Q, eta)[0], np.log(made), made
+
+    patch.setattr(ravi_ucb, "mirror_step", greedy)
+    return setting.build()
+
+
 def one_less(patch, setting):
     learner = setting.build()
 
@@ -240,7 +153,6 @@ def one_less(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the plan is made with the data of the epoch before", "V7a")
 def stale(patch, setting):
     learner, kept = setting.build(), {}
 
@@ -253,20 +165,9 @@ def stale(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("policies begin anew with every epoch", "V7a", "V4a", "V5a")
-def forgetful(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        return learner.plan(s._replace(last_policy=0 * s.last_policy + 0.5, log_policy=0 * s.last_policy + np.log(0.5)))
-
-    return learner._replace(plan=plan)
-
-
 # ---- what is played
 
 
-@mutation("the last policy is played, not one that is drawn", "V7b", "V7c")
 def undrawn(patch, setting):
     learner = setting.build()
 
@@ -277,7 +178,6 @@ def undrawn(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the first of the M policies is played", "V7b", "V7c", "V7d", setting=ONE_STATE)
 def the_first(patch, setting):
     learner = setting.build()
 
@@ -288,7 +188,6 @@ def the_first(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("the draw is the same in every epoch", "V7b")
 def drawn_once(patch, setting):
     learner = setting.build()
 
@@ -299,7 +198,6 @@ def drawn_once(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("pi_m is played, and V of the last backup goes into ADD", "V7b", setting=REGRESSION)
 def another_value(patch, setting):
     learner = setting.build()
 
@@ -310,7 +208,6 @@ def another_value(patch, setting):
     return learner._replace(plan=plan)
 
 
-@mutation("ADD is given V of the last backup behind the back of the state", "V2b", setting=REGRESSION)
 def another_target(patch, setting):
     learner = setting.build()
 
@@ -322,16 +219,130 @@ def another_target(patch, setting):
     return learner._replace(add=add)
 
 
-# ---- the bounds
-
-
-@mutation("S, what bonuses may sum to, is a thousandth", "V8", setting=SHORT)
-def small_sum(patch, setting):
-    sound = tabular.clipped_bonus_sum
-    patch.setattr(tabular, "clipped_bonus_sum", lambda *given: sound(*given) / 1000)
-    return setting.build()
-
-
-@mutation("rho* is in millionths", "V6", "V9", "V9s", setting=SHORT)
-def millionths(patch, setting):
-    return in_millionths(patch, setting)
+ROWS = [
+    # the bonus
+    ("the event is for one V only: no X ln 2", "V2d", COUNTS, no_union),
+    ("the bonus is halved", "V2d", COUNTS, halved),
+    ("the bonus is a fiftieth", "V2d V3 V4", COUNTS, too_small),
+    (
+        "the bonus scales with sp(V), not half of it",
+        "V2d V2e",
+        COUNTS_OF_H,
+        changed(
+            ravi_ucb_plus,
+            "of_span",
+            lambda of_span: lambda *given, span, **more: of_span(*given, span=2 * span, **more),
+        ),
+    ),
+    (
+        "the bonus of a regression is for a noise of 1/2",
+        "V2d",
+        REGRESSION_UNCUT,
+        changed(
+            bonuses,
+            "log_det_radius",
+            lambda radius: lambda *given, noise, **more: radius(*given, noise=noise / 2, **more),
+        ),
+    ),
+    (
+        "the determinant is that of the root",
+        "V2d",
+        REGRESSION_UNCUT,
+        changed(
+            bonuses, "log_det_radius", lambda radius: lambda root, *given, **more: radius(root**0.5, *given, **more)
+        ),
+    ),
+    ("the bonus is not discounted", "V2d", COUNTS, put(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)),
+    ("the bonus is cut at half the span", "V2d", COUNTS, put(ravi_ucb_plus, "within_span", at_half_the_span)),
+    (
+        "only the compiled loop does not discount the bonus",
+        "V1b",
+        COUNTS,
+        by(in_loop, lambda made: replace(made, constants=made.constants._replace(discount=1.0))),
+    ),
+    (
+        "P_hat V is not centred",
+        "V2c",
+        COUNTS,
+        changed(
+            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"centre": False})
+        ),
+    ),
+    (
+        "P_hat V is not cut",
+        "V2c",
+        REGRESSION,
+        changed(
+            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"clip": False})
+        ),
+    ),
+    ("P_hat V is that of V_{i-1}", "V1b", COUNTS, late_estimate),
+    ("samples are added with V, not with V in parts of its span", "V2b", REGRESSION, raw_samples),
+    ("counts are updated twice", "V2a", COUNTS, counted_twice),
+    # the steps
+    (
+        "eta is another than the learner says",
+        "V1c",
+        COUNTS,
+        by(in_loop, lambda made: replace(made, eta=1.01 * made.eta)),
+    ),
+    (
+        "V is greedy",
+        "V1c",
+        REGRESSION,
+        changed(
+            ravi_ucb,
+            "mirror_step",
+            lambda sound: lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:]),
+        ),
+    ),
+    (
+        "Q is truncated at H + 1",
+        "V1b V1d",
+        COUNTS_OF_H,
+        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1)),
+    ),
+    (
+        "the backup has no bonus",
+        "V1b V6a",
+        COUNTS,
+        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H)),
+    ),
+    (
+        "rewards count a hundred times, and Q is not truncated",
+        "V1b V4b V5b V6b",
+        COUNTS,
+        put(ravi_ucb, "backup", lambda r, CB, gamma, PV, H: 100 * r + CB + gamma * PV),
+    ),
+    ("V is the logarithm of a sum, not of a mean", "V1a V6c", OLDER_Q, unweighted),
+    ("pi is greedy for Q: no mirror step", "V1c V5a", COUNTS, no_mirror_step),
+    ("the plan makes M - 1 backups", "V7a", COUNTS, one_less),
+    ("the plan is made with the data of the epoch before", "V7a", COUNTS, stale),
+    (
+        "policies begin anew with every epoch",
+        "V7a V4a",
+        COUNTS,
+        around(
+            lambda learner: learner._replace(
+                plan=lambda s: learner.plan(
+                    s._replace(last_policy=0 * s.last_policy + 0.5, log_policy=0 * s.last_policy + np.log(0.5))
+                )
+            )
+        ),
+    ),
+    # what is played
+    ("the last policy is played, not one that is drawn", "V7b V7c", COUNTS, undrawn),
+    ("the first of the M policies is played", "V7b V7c V7d", ONE_STATE, the_first),
+    ("the draw is the same in every epoch", "V7b", COUNTS, drawn_once),
+    ("pi_m is played, and V of the last backup goes into ADD", "V7b", REGRESSION, another_value),
+    ("ADD is given V of the last backup behind the back of the state", "V2b", REGRESSION, another_target),
+    # the bounds
+    (
+        "S, what bonuses may sum to, is a thousandth",
+        "V8",
+        SHORT,
+        changed(tabular, "clipped_bonus_sum", lambda sound: lambda *given: sound(*given) / 1000),
+    ),
+    ("rho* is in millionths", "V6 V9 V9s", SHORT, in_millionths),
+]
+mutation = Mistakes(NAMES, ROWS, ", in RAVI-UCB+")

@@ -1,9 +1,10 @@
-"""Tasks on many machines, as calls on a Ray cluster, which may grow, shrink and lose machines meanwhile.
+"""An executor on many machines: calls on a Ray cluster, which may grow, shrink and lose machines meanwhile.
 
-Ray is an extra (`pip install 'ravi[ray]'`), and ravi must be installed, in the same version, on every machine. A task
-is a call that takes one CPU and computes with one thread. If its machine is lost or its worker dies, Ray makes the call
-again, up to RETRIES times: a task gives the same bits wherever it is done, so nothing can be counted twice. Only then
-is it lost. Outcomes say by which versions they were computed: the driver compares them with its own.
+Ray is an extra (`pip install 'ravi[ray]'`), and ravi must be installed, in the same version, on every machine; modules
+of the user's that a suite names are sent along. A task is a call that takes one CPU and computes with one thread. If
+its machine is lost or its worker dies, Ray makes the call again, up to RETRIES times: a task gives the same bits
+wherever it is done, so nothing can be counted twice. Only then is it lost. Outcomes say by which versions they were
+computed: the driver compares them with its own.
 
 To interrupt, calls are cancelled. Ray drops those that wait (they come back undone) and raises SIGINT in those that
 have begun: there it sets a flag, and the run comes back as a checkpoint after its epoch. Where it cannot be delivered
@@ -12,25 +13,28 @@ have begun: there it sets a flag, and the run comes back as a checkpoint after i
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import signal
 import socket
 import sys
+import sysconfig
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ravi import validation
-from ravi.lab.experiments.pools import AHEAD, ONE_THREAD, Closing, Lost, search_path
+from ravi.lab.experiments.executors import ONE_THREAD, Closing, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
 from ravi.runtime.result import versions
 from ravi.validation import InputError, install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+AHEAD = 2  # tasks for every CPU: the one that it does, and the next, so that it never waits for it
 OWN = "local"  # the address of a Ray that this process starts for itself
 LOOPBACK = "127.0.0.1"  # which nobody else can reach
 RETRIES = 3
@@ -39,15 +43,16 @@ FRESH = 1.0  # seconds for which the number of CPUs is taken to be what it was
 
 
 class Cluster(Closing):
-    """A pool (`ravi.lab.experiments.pools.Pool`) of the CPUs of a Ray cluster.
+    """An executor (`ravi.lab.experiments.executors.Executor`) of the CPUs of a Ray cluster.
 
     address: "local" starts a Ray on this machine with so many CPUs (all, for None), which ends with the pool and
     listens to this machine only: whoever reaches a Ray can run code on it; "auto" or
     "host:port" joins one that is there, and leaves it there. A connection that this process has already is used as it
-    is. workers: at most so many tasks at a time; None for as many as there are CPUs.
+    is. workers: at most so many tasks at a time; None for as many as there are CPUs. modules: of the user's, by name;
+    their files are sent to every machine, but for those that are installed.
     """
 
-    def __init__(self, address: str, workers: int | None = None) -> None:
+    def __init__(self, address: str, workers: int | None = None, modules: Sequence[str] = ()) -> None:
         self._most = None if workers is None else validation.whole(workers, "workers", 1)
         self._ray = _ray()
         self._flying: dict[Any, tuple[int, Task]] = {}  # call -> number, and what is to be done
@@ -56,8 +61,8 @@ class Cluster(Closing):
         self._joined = not self._ray.is_initialized()
         if self._joined:
             _join(self._ray, address, self._most)
-        call = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env={"env_vars": ONE_THREAD})(_work)
-        self._call = call
+        environment = {"env_vars": ONE_THREAD, "py_modules": _files(modules)}
+        self._call = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env=environment)(_work)
         self._path = search_path()
 
     @property
@@ -129,6 +134,21 @@ def _work(task: Task, path: list[str]) -> Outcome:
         return work(task, lambda: bool(interrupted))
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _files(modules: Sequence[str]) -> list[str]:
+    """The file or the folder of each module, unless it is installed."""
+    installed = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")}
+    found = []
+    for name in modules:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        place = Path(spec.origin)
+        place = place.parent if spec.submodule_search_locations else place
+        if str(place.parent) not in installed:
+            found.append(str(place))
+    return found
 
 
 def _ray() -> Any:

@@ -1,38 +1,35 @@
-"""The driver hands tasks of an agenda to a pool of workers, and keeps what comes back in a store."""
+"""The driver claims jobs of an agenda, hands them to an executor, and keeps what comes back in a store."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from math import ceil
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ravi.lab.experiments.executors import Executor, Lost
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.pools import Lost, Pool
 from ravi.lab.experiments.rows import LOST, failed_rows, unpacked
-from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.schedule.agenda import COLUMNS, Agenda
-from ravi.lab.experiments.schedule.jobs import MOST, MOST_THERE, Job
-from ravi.lab.experiments.store import Checkpoint, Store
-from ravi.lab.experiments.work import SECOND, Outcome, Task
+from ravi.lab.experiments.schedule.jobs import Job
+from ravi.lab.experiments.store import Store
+from ravi.lab.experiments.work import Outcome, Task
 from ravi.runtime.archive import Unwritable
 from ravi.runtime.result import versions
 from ravi.validation import InputError
 
 LOG = logging.getLogger("ravi")
 WAIT = 0.2  # seconds that a driver waits for its workers before it looks around
-FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the time that the driver has run, but so much
-BUFFER = 32 * 2**20  # bytes of rows that wait for their part, at most
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
+FLUSH = 2.0  # seconds between two parts, while there is work for all
 TELL = 0.1  # seconds between two tellings of progress
-FEW, RATE = 4, 1e7  # a slice is a quarter of the time spent before, but a second, or what so many bytes a second ask
-TRIES = 3  # how often a task may lose its worker, or meet a fault of the machine
+TRIES = 3  # how often a job may lose its worker, or meet a fault of the machine
 
 
 class Status(NamedTuple):
@@ -47,68 +44,40 @@ class Status(NamedTuple):
     stopping: bool
 
 
-class Work(NamedTuple):
-    """A batch of a job's runs, as it was handed out."""
+@dataclass
+class Work:
+    """A job that this driver has claimed."""
 
     job: Job
-    seeds: list[int]
-    checkpoint: bytes | None = None
+    checkpoints: Mapping[str, bytes]  # by the settings whose runs are under way
+    apart: bool = False  # its runs are done one by one
     losses: int = 0  # workers that died of it, and faults of machines
-    spent: float = 0.0  # seconds of computing, so far
-    plays: float = 0.0  # that were made in them
-
-    def divided(self, size: int) -> tuple[Work, Work]:
-        """The task split into its first `size` seeds and the others; both continue from the one checkpoint."""
-        share = size / len(self.seeds)
-        first = self._replace(seeds=self.seeds[:size], plays=share * self.plays)
-        return first, self._replace(seeds=self.seeds[size:], plays=(1 - share) * self.plays)
+    plays: float = 0.0  # of runs under way
+    given: int = 0  # runs that a worker has
+    kept: set[str] = field(default_factory=set)  # settings whose checkpoints are in the store
 
 
 class Driver:
-    """Between an agenda, a pool and a store."""
+    """Between an agenda, an executor and a store."""
 
     def __init__(
-        self, store: Store, launch: str, pool: Pool, agenda: Agenda, retry: bool = False, mix_versions: bool = False,
-        slice: float = 30.0, device: str = "cpu",
+        self, store: Store, launch: str, executor: Executor, agenda: Agenda, contents: dict[str, bytes] | None = None,
+        retry: bool = False, mix_versions: bool = False, slice: float = 30.0,
     ) -> None:  # fmt: skip
-        self.store, self.launch, self.pool, self.agenda = store, launch, pool, agenda
-        self.mix_versions, self.slice, self.versions = mix_versions, slice, versions()
-        self.device, self.rows = device, MOST if device == "cpu" else MOST_THERE
-        self.given: dict[int, list[Work]] = {}  # what the pool has: those of several settings go as one batch
-        self.undone: deque[Work] = deque()  # what came back and must go out again
-        self.buffer: list[tuple[Job, pa.Table]] = []  # what waits for its part
-        self.waiting = 0  # its bytes
-        self.checkpoints: list[Checkpoint] = []  # runs under way, of jobs that are not on the agenda yet
-        self.kept: dict[str, set[tuple[int, ...]]] = {}  # setting -> the seeds of its checkpoints in the store
+        self.store, self.launch, self.executor, self.agenda = store, launch, executor, agenda
+        self.contents, self.mix_versions, self.slice, self.versions = contents or {}, mix_versions, slice, versions()
+        self.given: dict[int, Work] = {}  # what the executor has
+        self.again: deque[Work] = deque()  # what came back and must go out again
+        self.elsewhere: list[Job] = []  # jobs that other drivers have claimed
+        self.rows: list[pa.Table] = []  # what waits for its part
+        self.ended: list[Work] = []  # jobs that are done when it is written
         self.numbers = 0
-        self.began = self.flushed = self.looked = time.monotonic()
-        self._open(retry)
-
-    def _open(self, retry: bool) -> None:
-        """Begin with what the folder holds. What was lost is run again."""
-        for table in settled(self.store, retry):
-            self.agenda.settle(table)
-        self.agenda.advance()
-        alive = self.store.others(self.launch)
-        if alive:  # other drivers are at work here: begin elsewhere, and leave them what they have under way
-            self.agenda.begin_elsewhere(int(self.launch, 16), len(alive))
-        self.checkpoints = [left for left in self.store.checkpoints() if left.launch not in alive]
-        self._take_up()
-        self.before = self.agenda.done
-
-    def _take_up(self) -> None:
-        """Go on with runs that left a checkpoint, as far as they are on the agenda."""
-        later = []
-        for checkpoint in self.checkpoints:
-            job = self.agenda.jobs.get(checkpoint.setting)
-            if job is None or (job.places(checkpoint.seeds) < 0).any():
-                later.append(checkpoint)
-                continue
-            self.kept.setdefault(checkpoint.setting, set()).add(checkpoint.seeds)
-            if seeds := job.give(checkpoint.seeds):  # those that are neither stored nor under way
-                self.undone.append(Work(job, seeds, checkpoint.content, plays=len(seeds) * checkpoint.plays))
-        self.checkpoints = later
-        self._drop()
+        self.began = self.looked = self.flushed = time.monotonic()
+        for table in settled(store, retry):
+            agenda.settle(table)
+        agenda.advance()
+        store.release_dead()
+        self.before, self.stored = agenda.done, (agenda.done, agenda.failed)
 
     def drive(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None = None) -> None:
         """Until nothing is left to do, or Ctrl-C."""
@@ -118,20 +87,25 @@ class Driver:
             raise InputError(f"{error}. What is stored is kept: with room to write, the same command goes on") from None
         finally:  # whatever happened, what has come is kept, if it can be
             with suppress(InputError):
-                self._keep(at_once=True)
+                self._flush()
+            for work in (*self.given.values(), *self.again, *self.ended):
+                self.store.release(work.job.key)
 
     def _loop(self, interrupted: Callable[[], bool], progress: Callable[[Status], None] | None) -> None:
         stopping, told = False, 0.0
         while True:
             if interrupted() and not stopping:
                 stopping = True
-                self.pool.interrupt()
-            starved = stopping or self._hand_out()  # nothing more to hand out, unless what has come calls for it
-            if self._keep(at_once=starved) and not stopping:
+                self.executor.interrupt()
+            if not stopping:
+                self._hand_out()
+            idle = stopping or self.executor.free() > 0  # there is no more to do, unless what has come calls for it
+            if self.rows and (idle or time.monotonic() - self.flushed >= FLUSH):
+                self._flush()
                 continue
-            if not self.given and starved:  # else workers are being started
+            if not self.given and (stopping or not (self.again or self.agenda.waiting or self.elsewhere)):
                 break
-            for number, back in self.pool.collect(WAIT):
+            for number, back in self.executor.collect(WAIT):
                 self._take_back(self.given.pop(number), back, stopping)
             self._look()
             if progress is not None and time.monotonic() - told >= TELL:
@@ -141,160 +115,145 @@ class Driver:
         if progress is not None:
             progress(self._status(stopping))
 
-    def _hand_out(self) -> bool:
-        """Give the pool as much as it takes; whether it would take more than there is."""
-        while self.pool.free() > 0:
-            works = self._next()
-            if not works:
-                return True
-            first, *others = [self._task(work) for work in works]
-            seconds = min(self.slice, sum(task.slice for task in (first, *others)))
-            self.pool.submit(self.numbers, first._replace(slice=seconds, others=tuple(others)))
-            self.given[self.numbers] = works
+    def _hand_out(self) -> None:
+        """Give the executor as much as it takes."""
+        while self.executor.free() > 0 and (work := self._next()) is not None:
+            self.executor.submit(self.numbers, self._task(work))
+            self.given[self.numbers] = work
             self.numbers += 1
-        return False
+
+    def _next(self) -> Work | None:
+        """The next work: what came back unfinished, else the first job that is left and that nobody has claimed."""
+        while self.again or self.agenda.waiting:
+            if self.again:
+                work = self.again.popleft()
+            else:
+                job = self.agenda.waiting.popleft()
+                if not self.agenda.left(job):
+                    continue
+                if not self.store.claim(job.key):
+                    self.elsewhere.append(job)
+                    continue
+                self._read()  # another driver may have done it
+                held = {setting.digest: self.store.checkpoint(setting.digest, job.key) for setting in job.variants}
+                work = Work(job, {name: content for name, content in held.items() if content is not None})
+                work.kept |= {*work.checkpoints}
+            if self.agenda.left(work.job):
+                return work
+            self.ended.append(work)
+        return None
 
     def _task(self, work: Work) -> Task:
-        job, seconds = work.job, max(SECOND, work.spent / FEW, len(work.checkpoint or b"") / RATE)
-        seconds = min(self.slice, seconds)
-        return Task(job.setting, tuple(work.seeds), self.launch, job.mdp, work.checkpoint, seconds, self.device)
+        """What a worker is to do of a job: all that is left, or the first run where they are done one by one."""
+        left = self.agenda.left(work.job)
+        if work.apart:
+            left = [(left[0][0], left[0][1][:1])]
+        work.given, mdp = sum(len(seeds) for _, seeds in left), self.contents.get(left[0][0].mdp)
+        return Task(tuple(left), self.launch, mdp, work.checkpoints, self.slice, self.agenda.device)
 
-    def _next(self) -> list[Work]:
-        """The next tasks to hand out: those that were returned come first, and are divided among idle workers at the
-        end. Tasks of few seeds are joined by those of settings that can run in the same batch."""
-        while self.undone:
-            work = self.undone.popleft()
-            seeds = work.job.unsettled(work.seeds)
-            if not seeds:  # another driver was faster
-                continue
-            work = work._replace(seeds=seeds)
-            idle = self.pool.workers - len(self.given) - len(self.undone) - 1
-            if idle > 0 and len(seeds) > 1 and self.agenda.idle:
-                work, rest = work.divided(ceil(len(seeds) / (1 + idle)))
-                self.undone.appendleft(rest)
-            return [work, *self._along(work)]
-        workers = self.pool.workers
-        taken = self.agenda.take(workers, self.rows)
-        if taken is None:
-            return []
-        job, seeds = taken
-        return [Work(one, list(seeds)) for one in (job, *self.agenda.along(job, seeds, workers, self.rows))]
-
-    def _along(self, work: Work) -> list[Work]:
-        """Other returned tasks that can join this one in a batch; a task whose worker died runs alone."""
-
-        def fits(other: Work) -> bool:
-            begun = (other.checkpoint is None) == (work.checkpoint is None)
-            same = begun and not other.losses and other.job.setting.kind == work.job.setting.kind
-            return same and other.seeds == work.seeds == other.job.unsettled(other.seeds)
-
-        if work.losses or len(work.seeds) > self.rows // jobs.FEW:
-            return []
-        others = [other for other in self.undone if fits(other)]
-        most = min(ceil((1 + len(others)) / self.pool.workers), self.rows // len(work.seeds)) - 1
-        for other in others[:most]:
-            self.undone.remove(other)
-        return others[:most]
-
-    def _take_back(self, works: list[Work], back: Outcome | Lost, stopping: bool) -> None:
+    def _take_back(self, work: Work, back: Outcome | Lost, stopping: bool) -> None:
         if isinstance(back, Lost):
-            for work in works:
-                self._lost(work, back)
-            return
-        for work, outcome in zip(works, (back, *back.others), strict=True):
-            self._came(work, outcome, stopping)
+            self._lost(work, back)
+        else:
+            self._came(work, back)
+        if not self.agenda.left(work.job):
+            self.ended.append(work)
+        elif stopping:
+            self.store.release(work.job.key)
+        else:
+            self.again.append(work)
 
-    def _came(self, work: Work, back: Outcome, stopping: bool) -> None:
-        job = work.job
+    def _came(self, work: Work, back: Outcome) -> None:
         if back.versions != self.versions and not self.mix_versions:
             lines = "; ".join(differing({"versions": self.versions}, {"versions": back.versions}))
             raise InputError(f"the worker on {back.host} has other versions than the driver: {lines}")
         if back.plays:
-            job.timed(back.plays, back.seconds)
-        begun = {seed for batch in back.left for seed in batch.seeds}
+            for setting in work.job.variants:
+                self.agenda.runs[setting.digest].pace = back.seconds / back.plays
         if back.rows is not None:
-            rows = unpacked(back.rows)
-            begun |= {*rows["seed"].to_pylist()}
-            self._await(job, rows)
-        self.agenda.put_back(job, [seed for seed in work.seeds if seed not in begun])
-        plays = work.plays + back.plays if len(back.left) == 1 and back.rows is None else 0.0
-        for batch in back.left:
-            rest = Work(job, list(batch.seeds), batch.checkpoint, work.losses, work.spent + back.seconds, plays)
-            if batch.checkpoint is not None and batch.checkpoint != work.checkpoint:
-                self.store.keep_checkpoint(job.setting.digest, batch.seeds, batch.checkpoint)
-                self.kept.setdefault(job.setting.digest, set()).add(batch.seeds)
-            if back.fault is not None and batch is back.left[0]:
-                self._lost(rest, Lost(True, back.fault, "the machine failed it"))
-            elif not stopping:
-                self.undone.append(rest)
+            self._keep(unpacked(back.rows))
+        work.plays = 0.0 if back.rows is not None else work.plays + back.plays
+        work.apart |= back.apart
+        for name, content in back.checkpoints.items():
+            if content != work.checkpoints.get(name):
+                self.store.keep_checkpoint(name, work.job.key, content)
+        work.kept |= {*back.checkpoints}
+        work.checkpoints = back.checkpoints
+        if back.fault is not None:
+            self._lost(work, Lost(True, back.fault, "the machine failed it"))
 
     def _lost(self, work: Work, lost: Lost) -> None:
-        """Hand a lost task out again; after TRIES losses halve it, drop its checkpoint, at last record it as lost."""
-        losses = work.losses + lost.started
-        LOG.info("%s: %s, with %d seeds", work.job.setting.learner, lost.what, len(work.seeds))
-        if losses < TRIES:
-            self.undone.append(work._replace(losses=losses))
-        elif len(work.seeds) > 1:  # which of them is it?
-            self.undone.extend(work._replace(losses=TRIES - 1).divided(len(work.seeds) // 2))
-        elif work.checkpoint is not None:  # or is it that?
-            self.undone.append(work._replace(losses=TRIES - 1, checkpoint=None, plays=0.0))
-        else:
+        """Count a loss; after TRIES of them, a job's runs go one by one, and a single run is recorded as lost."""
+        left = self.agenda.left(work.job)
+        if not left:
+            return
+        (setting, seeds), single = left[0], work.given == 1
+        work.losses += lost.started
+        LOG.info("%s: %s, with %d seeds", setting.learner, lost.what, len(seeds))
+        if work.losses < TRIES:
+            return
+        if work.checkpoints:  # it may be to blame
+            work.checkpoints = {}
+        elif single:
             why, _, last = lost.why.partition("\n")
-            error = f"{lost.what} {losses} times; at last {why}"
-            rows = failed_rows(work.job.setting, work.seeds, self.launch, LOST, error, last)
-            self._await(work.job, pa.Table.from_batches([rows]))
+            error = f"{lost.what} {work.losses} times; at last {why}"
+            rows = failed_rows(setting, seeds[:1], self.launch, LOST, error, last)
+            self._keep(pa.Table.from_batches([rows]))
+        else:
+            work.apart = True
+        work.losses = TRIES - 1
 
-    def _await(self, job: Job, rows: pa.Table) -> None:
-        """Buffer rows for the next part."""
-        self.buffer.append((job, rows))
-        self.waiting += rows.nbytes
+    def _keep(self, rows: pa.Table) -> None:
+        """Have rows written with the next part: their runs are not done before that, but need no worker any more."""
+        self.rows.append(rows)
+        self.agenda.settle(rows)
 
-    def _keep(self, at_once: bool) -> bool:
-        """Write what has come as one part, when it is time to: then, and not before, it is done."""
-        now = time.monotonic()
-        due = now - self.flushed >= min(max(FLUSH, (now - self.began) / 100), FLUSH_MOST)
-        if not self.buffer or not (at_once or due or self.waiting > BUFFER):
-            return False
-        self.store.write([table for _, table in self.buffer])
-        LOG.info("%d runs are stored in %s", sum(table.num_rows for _, table in self.buffer), self.store.folder)
-        for _, table in self.buffer:
+    def _flush(self) -> None:
+        """Write what has come as one part, and release the jobs that are done by it."""
+        if self.rows:
+            self.store.write(self.rows)
+            LOG.info("%d runs are stored in %s", sum(table.num_rows for table in self.rows), self.store.folder)
+        self.rows.clear()
+        self.flushed = time.monotonic()
+        for work in self.ended:
+            for setting in work.kept:
+                self.store.drop_checkpoint(setting, work.job.key)
+            self.store.release(work.job.key)
+        self.ended.clear()
+        self._advance()
+
+    def _advance(self) -> None:
+        if not self.rows:
+            self.agenda.advance()
+            self.stored = self.agenda.done, self.agenda.failed
+
+    def _read(self) -> None:
+        for table in self.store.read(COLUMNS):
             self.agenda.settle(table)
-        self.buffer.clear()
-        self.waiting, self.flushed = 0, now
-        self._go_on()
-        return True
+        self._advance()
 
     def _look(self) -> None:
-        """Read what other drivers have stored since the last look."""
+        """Read what other drivers have stored since the last look, and try again to claim what they had claimed."""
         now = time.monotonic()
         if now - self.looked >= LOOK:
             self.looked = now
-            for table in self.store.read(COLUMNS):
-                self.agenda.settle(table)
-            self._go_on()
-
-    def _drop(self) -> None:
-        """Remove the checkpoints all of whose runs are stored."""
-        for setting, kept in self.kept.items():
-            for seeds in [seeds for seeds in kept if self.agenda.jobs[setting].settled(seeds)]:
-                self.store.drop_checkpoint(setting, seeds)
-                kept.remove(seeds)
-
-    def _go_on(self) -> None:
-        self.agenda.advance()
-        self._take_up()
+            self._read()
+            if self.elsewhere:
+                self.store.release_dead()
+                self.agenda.waiting += self.elsewhere
+                self.elsewhere.clear()
 
     def _status(self, stopping: bool) -> Status:
         agenda, spent = self.agenda, time.monotonic() - self.began
-        given = [work for works in self.given.values() for work in works]
-        running = sum(len(work.seeds) for work in given)
-        made = [(work.job, work.plays) for work in (*given, *self.undone)]
-        made += [(job, float(table.num_rows * job.setting.steps)) for job, table in self.buffer]
-        over = sum(plays * job.pace for job, plays in made if job.pace is not None)
-        timed = any(job.pace is not None for job in agenda.jobs.values())
-        left = max(0.0, agenda.seconds_left - over) / max(1, self.pool.workers) if timed else None
-        rate = (agenda.done - self.before) / max(spent, 1e-9)
-        return Status(agenda.done, agenda.failed, running, agenda.total, rate, left, stopping)
+        works = [*self.given.values(), *self.again]
+        paces = [(work.plays, agenda.runs[work.job.variants[0].digest].pace) for work in works]
+        over = sum(plays * pace for plays, pace in paces if pace is not None)
+        timed = any(runs.pace is not None for runs in agenda.runs.values())
+        left = max(0.0, agenda.seconds_left - over) / max(1, self.executor.workers) if timed else None
+        running = sum(work.given for work in self.given.values())
+        done, failed = self.stored
+        rate = (done - self.before) / max(spent, 1e-9)
+        return Status(done, failed, running, agenda.total, rate, left, stopping)
 
 
 def settled(store: Store, retry: bool = False) -> Iterator[pa.Table]:

@@ -98,7 +98,7 @@ def forecast(
         facts = plan.facts_of(wanted, mdps)
     else:  # what `run_suite` would refuse is refused
         facts, mdps = compared(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
-    agenda = Agenda(wanted, facts, {}, shard_of(shard), keep=lambda subject, record: None)
+    agenda = Agenda(wanted, facts, shard_of(shard), keep=lambda subject, record: None)
     for table in settled(store, retry) if store is not None else ():
         agenda.settle(table)
     agenda.advance()
@@ -109,8 +109,8 @@ def forecast(
         pairs[pair] = (entry, max(entry.steps, pairs.get(pair, (entry, 0))[1]))
     speeds = _pilots(pairs, mdps, ceil(n / max(1, len(pairs))), progress)
     mean = sum(speeds.values()) / len(speeds) if speeds else GUESS
-    for job in agenda.jobs.values():
-        job.pace = speeds.get(_pair(job.setting), mean)
+    for one in agenda.runs.values():
+        one.pace = speeds.get(_pair(one.setting), mean)
     lines = []
     for entry in wanted.entries:
         setting, tuned = plan.setting_of(entry, facts), plan.subject_of(entry, facts, wanted.tuning) is not None

@@ -7,7 +7,7 @@ on by itself, and are told where the file is named again.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ravi import ids
 from ravi.core import MDP
@@ -96,11 +96,20 @@ def compared(
     return facts, mdps
 
 
+class Frozen(NamedTuple):
+    """A suite as a folder has it."""
+
+    suite: Suite
+    facts: plan.Facts  # what its ids stand for
+    contents: dict[str, bytes]  # of MDPs that no id of this library builds
+    workers: int  # for how many, of all drivers, its runs are divided into jobs: those of the first launch
+
+
 def freeze(
-    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
-) -> tuple[plan.Facts, dict[str, bytes]]:
-    """Make the folder this suite's; what its ids stand for, and the content of MDPs that no id of
-    this library builds: those are kept. See `compared`."""
+    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None,
+    workers: int = 1,
+) -> Frozen:  # fmt: skip
+    """Make the folder this suite's; its MDPs that no id builds are kept. See `compared`."""
     facts, mdps = compared(suite, store, adopt, mix_versions, own)
     store.create()
     contents = {}
@@ -108,9 +117,12 @@ def freeze(
         made, built = mdps[name], not ids.is_file(name) and ids.code_in(name) is None
         if isinstance(made, Tabular) and not (built and store.mdp(digest) is None):
             contents[name] = store.keep_mdp(made.mdp).read_bytes()
-    if adopt or _frozen(store, suite) is None:
-        store.freeze({"suite": suite.plain(), **facts.plain()})
-    return facts, contents
+    held = _frozen(store, suite) or {}
+    divided = held.get("workers")
+    workers = divided if isinstance(divided, int) and divided > 0 else workers
+    if adopt or workers != divided:
+        store.freeze({"suite": suite.plain(), **facts.plain(), "workers": workers})
+    return Frozen(suite, facts, contents, workers)
 
 
 def runs_there(

@@ -110,7 +110,7 @@ def failed_rows(
     return _batch(columns, n)
 
 
-def said(error: BaseException) -> tuple[str, str]:
+def error_texts(error: BaseException) -> tuple[str, str]:
     """An error in one line, and in full; as much of both as is of use, in letters that can be stored."""
     try:
         lines = str(error).strip().splitlines()

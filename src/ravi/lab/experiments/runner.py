@@ -18,7 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ravi import validation
+from ravi import ids, validation
 from ravi.display import progress as display
 from ravi.display.progress import PATIENCE
 from ravi.lab.experiments.driver import Driver, Status
@@ -33,10 +33,12 @@ from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
+    from ravi.lab.experiments.executors import Executor
     from ravi.lab.experiments.results import Results
 
 LOG = logging.getLogger("ravi")
 MOST_SHARDS = 10**6
+ON_CLUSTER = 64  # workers for which the runs of a suite are divided, where nobody says how many there are
 
 
 def run_suite(
@@ -117,16 +119,18 @@ def run_suite(
     if on == "gpu":
         runs_there(wanted, store, adopt, mix_versions, own, workers, cluster)
         workers = 1
-    facts, contents = freeze(wanted, store, adopt, mix_versions, own)
+    n = None if workers is None else validation.whole(workers, "workers", 1, 4096)
+    divided = part.parts * (n or (cores() if cluster is None else ON_CLUSTER))
+    frozen = freeze(wanted, store, adopt, mix_versions, own, divided)
     with (
         store.launch(manifest(command or sys.argv, wanted.plain(), on)) as launch,
-        pool_of(workers, cluster) as pool,
-        interrupts(signal.SIGTERM, signal.SIGHUP) as interrupted,
+        executor_of(n, cluster, modules_of(wanted)) as executor,
+        interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1) as interrupted,
         status_bar(progress, wanted.name) as tell,
     ):
-        LOG.info("%s into %s, with %d workers", wanted.name, store.folder, pool.workers)
-        agenda = Agenda(wanted, facts, contents, part, store.keep_tuning)
-        Driver(store, launch, pool, agenda, retry, mix_versions, slice, on).drive(interrupted, tell)
+        LOG.info("%s into %s, with %d workers", wanted.name, store.folder, executor.workers)
+        agenda = Agenda(wanted, frozen.facts, part, store.keep_tuning, frozen.workers, on)
+        Driver(store, launch, executor, agenda, frozen.contents, retry, mix_versions, slice).drive(interrupted, tell)
     return results(out)
 
 
@@ -159,13 +163,20 @@ def shard_of(text: str | None) -> Shard:
     return Shard(number, parts)
 
 
-def pool_of(workers: int | None, cluster: str | None) -> Any:
-    """The workers: processes on this machine, or a Ray cluster."""
-    n = None if workers is None else validation.whole(workers, "workers", 1, 4096)
+def executor_of(workers: int | None, cluster: str | None, modules: Sequence[str] = ()) -> Executor:
+    """The workers: processes on this machine, or a Ray cluster, to which the modules of a user are sent."""
     if cluster is not None:
         from ravi.lab.experiments.cluster import Cluster
 
-        return Cluster(cluster, n)
-    from ravi.lab.experiments.processes import Processes
+        return Cluster(cluster, workers, modules)
+    from ravi.lab.experiments.executors import Processes
 
-    return Processes(n or cores())
+    return Processes(workers or cores())
+
+
+def modules_of(suite: Suite) -> list[str]:
+    """The modules of a user that the ids of a suite name."""
+    code = [ids.code_in(entry.mdp) for entry in suite.entries] + [
+        ids.foreign_name(entry.learner) for entry in suite.entries
+    ]
+    return list(dict.fromkeys(name.split(":")[0].split(".")[0] for name in code if name is not None))

@@ -28,8 +28,8 @@ from ravi.validation import InputError
 
 FOLDER_FORMAT = 1  # of the layout; in specification.json
 PART = re.compile(r"([0-9a-f]{12})-(\d{6})-([0-9a-f]{16})\.parquet")
-CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{16})-([0-9a-f]{12})\.run")
-FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints")
+CHECKPOINT = re.compile(r"([0-9a-f]{20})-([0-9a-f]{20})\.run")
+FOLDERS = ("manifests", "parts", "tuning", "mdps", "checkpoints", "claims")
 TEXTS = [field.name for field in SCHEMA if field.type == pa.string()]
 # Curves by byte planes: 2.8 kB for a curve of 1,000 points, against 4.1 as they come, and 8 raw. Statistics of all
 # columns would be a third of a part of few rows.
@@ -55,15 +55,6 @@ class Trouble(NamedTuple):
 
 class Damaged(InputError):
     """A file of the folder is not what was written there."""
-
-
-class Checkpoint(NamedTuple):
-    name: str
-    setting: str  # the id of the setting
-    seeds: tuple[int, ...]
-    content: bytes
-    launch: str  # that left it
-    plays: float  # that each seed had made, on average
 
 
 class Store:
@@ -172,7 +163,7 @@ class Store:
         for path in self.unread():
             yield pq.read_table(path, columns=list(columns), partitioning=None)
 
-    # Tuning records, MDPs, checkpoints.
+    # Tuning records and MDPs.
 
     def keep_tuning(self, subject: str, record: dict[str, Any]) -> None:
         self._put_json(f"tuning/{subject}.json", record)
@@ -201,37 +192,64 @@ class Store:
             self.troubles.append(Trouble(f"mdps/{path.name}", why))
         return None if why else path
 
-    def keep_checkpoint(self, setting: str, seeds: Sequence[int], content: bytes) -> None:
-        path = self.folder / "checkpoints" / f"{_stem(setting, seeds)}-{self._launch}.run"
-        archive.write_file(path, lambda file: file.write(content))
+    # Jobs: who does them, and how far they are.
 
-    def drop_checkpoint(self, setting: str, seeds: Sequence[int]) -> None:
-        for path in (self.folder / "checkpoints").glob(f"{_stem(setting, seeds)}-*.run"):
-            path.unlink(missing_ok=True)
+    def claim(self, job: str) -> bool:
+        """Claim a job for this launch; False where another has it. What is stored is to be read after this."""
+        path = self.folder / "claims" / job
+        try:
+            with open(path, "x") as file:
+                file.write(self._launch)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise archive.Unwritable(f"cannot write {path}: {error.strerror}") from None
+        return True
 
-    def checkpoints(self) -> list[Checkpoint]:
-        """The runs that are under way, the furthest first: where two hold a seed, the first of them counts.
+    def release(self, job: str) -> None:
+        """Let others do a job, or nobody: what was done of it is in the store."""
+        (self.folder / "claims" / job).unlink(missing_ok=True)
 
-        A checkpoint that cannot be read is a trouble, and its work begins anew.
-        """
+    def release_dead(self) -> None:
+        """Release the jobs that launches had claimed which have ended without a word."""
+        with open(self.folder / "claims" / ".lock", "w") as lock, suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            claims = {path: path.read_text() for path in (self.folder / "claims").glob("[!.]*")}
+            alive = {self._launch, *self.others(self._launch)}
+            for path, launch in claims.items():  # an empty one is about to be written
+                dead = launch not in alive and (launch or len(alive) == 1)
+                if dead and path.exists() and path.read_text() == launch:
+                    path.unlink()
+
+    def keep_checkpoint(self, setting: str, job: str, content: bytes) -> None:
+        archive.write_file(self._checkpoint(setting, job), lambda file: file.write(content))
+
+    def checkpoint(self, setting: str, job: str) -> bytes | None:
+        """How far the runs of a setting are in a job, if that was kept."""
+        with suppress(InputError, OSError), archive.open_file(self._checkpoint(setting, job)) as file:
+            return file.read()
+        return None
+
+    def drop_checkpoint(self, setting: str, job: str) -> None:
+        self._checkpoint(setting, job).unlink(missing_ok=True)
+
+    def _checkpoint(self, setting: str, job: str) -> Path:
+        return self.folder / "checkpoints" / f"{setting}-{job}.run"
+
+    def checkpoints(self) -> list[str]:
+        """The names of the checkpoints; one that cannot be read is a trouble, and its work begins anew."""
         found = []
         for path in sorted((self.folder / "checkpoints").glob("*.run")):
-            named = CHECKPOINT.fullmatch(path.name)
             try:
+                if CHECKPOINT.fullmatch(path.name) is None:
+                    raise InputError("it is not named as a checkpoint is")
                 with archive.open_file(path) as file:
-                    header, arrays = archive.read(file, "run")
-                    file.seek(0)
-                    content = file.read()
-                seeds, plays = tuple(map(int, header["seeds"])), float(arrays["batch.walkers.time"].mean())
-            except (KeyError, TypeError, ValueError) as error:
+                    archive.read(file, "run")
+                found.append(path.name)
+            except InputError as error:
                 if path.exists():  # else its runs were finished meanwhile
                     self.troubles.append(Trouble(f"checkpoints/{path.name}", str(error)))
-                continue
-            if named is None or _stem(named[1], seeds) != f"{named[1]}-{named[2]}":
-                self.troubles.append(Trouble(f"checkpoints/{path.name}", "it is not named as a checkpoint is"))
-                continue
-            found.append(Checkpoint(path.name, named[1], seeds, content, named[3], plays))
-        return sorted(found, key=lambda checkpoint: -checkpoint.plays)
+        return found
 
     def _put_json(self, name: str, content: dict[str, Any]) -> Path:
         path = self.folder / name
@@ -266,11 +284,6 @@ def wrong_with(path: Path) -> str | None:
     """Why a file is no part of a store; None for one that is, to the last bit."""
     found = opened(path)
     return found if isinstance(found, str) else None
-
-
-def _stem(setting: str, seeds: Sequence[int]) -> str:
-    """The file name of a checkpoint of these runs, the same for every launch."""
-    return f"{setting}-{sha256(json.dumps([int(seed) for seed in seeds]).encode()).hexdigest()[:16]}"
 
 
 def opened(path: Path) -> pq.ParquetFile | str:

@@ -1,18 +1,11 @@
-"""The task of a worker: some seeds of one setting, in batches that run side by side, for a slice of time.
+"""The work of a worker on a job: its runs, for a slice of time, and what comes of it: rows, or a checkpoint.
 
-With a task may go others, of the same seeds and of settings that differ in multipliers of the learner only: they are
-one batch where the learner can be (`ravi.runtime.settings`), to the end or to a checkpoint of every setting; where it
-cannot, or where that fails, each is done by itself. So a tuning grid is one batch, and its rows are those of single
-runs.
+As many seeds run side by side as share a core's cache (`api.side_by_side`): a wider batch is no faster, and takes more
+memory. What is not done when the slice of time is up comes back as a checkpoint, from which any worker goes on: so a
+long run survives whatever kills its worker, and Ctrl-C loses nothing. A learner that fails gives rows that say how; a
+batch of several runs that fails comes back `apart`, and its runs are done one by one.
 
-As many seeds run side by side as share a core's cache (`batches.side_by_side`): a wider batch is no faster, and takes
-more memory. A task goes on with further batches for about a second; what it has not begun by then goes back. A batch
-that is not done when the slice of time is up comes back as a checkpoint, from which any worker goes on, with all of its
-seeds or some of them: so a long run survives whatever kills its worker, Ctrl-C loses nothing, and a batch can be
-divided among workers that have nothing to do. A learner that fails gives rows that say how; a batch that fails is
-halved until it is known whose fault it is.
-
-A fault of the machine is not the learner's: where there is no memory, no room on a disk or no more files, the batch
+A fault of the machine is not the learner's: where there is no memory, no room on a disk or no more files, the work
 comes back with what went wrong, and is tried again like one whose worker died. A learner's own code may raise an
 OSError too, and nothing tells the two apart: it is tried again as often, and is then lost, not failed.
 """
@@ -22,9 +15,7 @@ from __future__ import annotations
 import io
 import platform
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -34,249 +25,152 @@ import pyarrow as pa
 from ravi import ids
 from ravi._jit.cache import CacheWarning
 from ravi.core import MDP, Learner
-from ravi.lab.experiments.rows import LEARNER, LOST, failed_rows, packed, rows_of, said
+from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, packed, rows_of
 from ravi.lab.experiments.schedule.plan import digest_of
 from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runtime import api as engine
-from ravi.runtime import tree
 from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
-from ravi.runtime.settings import alike
 from ravi.runtime.world import World, world_named
 from ravi.validation import InputError
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
-SECOND = 1.0  # seconds after which a task begins no further batch
 
 Stop = Callable[[], bool]
 
 
 class Task(NamedTuple):
-    setting: Setting
-    seeds: tuple[int, ...]
+    runs: tuple[tuple[Setting, tuple[int, ...]], ...]  # settings of one MDP, each with its seeds
     launch: str  # which launch wants it
     mdp: bytes | None = None  # the content of the MDP's file, where it has no id
-    checkpoint: bytes | None = None  # where to go on from: a run of these seeds, maybe among others
+    checkpoints: Mapping[str, bytes] = {}  # setting -> a run of some of its seeds, to go on from
     slice: float = 30.0  # seconds after which a run comes back as a checkpoint
     device: str = "cpu"  # or "gpu"
-    others: tuple[Task, ...] = ()  # that may go as one batch with it
-
-
-class Batch(NamedTuple):
-    """Seeds that have been begun, and go on together."""
-
-    seeds: tuple[int, ...]
-    checkpoint: bytes | None  # where from; None: from the beginning
 
 
 class Outcome(NamedTuple):
-    rows: bytes | None  # an Arrow stream, a row for every seed that is done; None where none is
-    left: tuple[Batch, ...]  # what is to go on as it is; seeds of the task that are nowhere were not begun
-    seconds: float  # of computing, in this slice
+    rows: bytes | None  # an Arrow stream, a row for every run that is done; None where none is
+    checkpoints: Mapping[str, bytes]  # of the batch under way; what is neither here nor in `rows` was not begun
+    seconds: float  # of computing
     plays: int  # that were made in them
     versions: dict[str, str]  # of what computed it
     host: str
-    fault: str | None = None  # of the machine, in the way of the first that is left: one line, below it a traceback
-    others: tuple[Outcome, ...] = ()  # of the tasks that went with it
-
-    @property
-    def checkpoint(self) -> bytes | None:
-        """The checkpoint of the batch under way."""
-        return self.left[0].checkpoint if self.left else None
+    apart: bool = False  # a batch failed: its runs are to be done one by one
+    fault: str | None = None  # of the machine: one line, below it a traceback
 
 
-def undone(task: Task) -> Outcome:
+def undone(task: Task, **more: Any) -> Outcome:
     """The outcome of a task that was not begun."""
-    left, others = (Batch(task.seeds, task.checkpoint),), tuple(undone(other) for other in task.others)
-    return Outcome(None, left, 0.0, 0, versions(), platform.node(), others=others)
+    return Outcome(None, task.checkpoints, 0.0, 0, versions(), platform.node(), **more)
 
 
 def work(task: Task, stop: Stop = lambda: False) -> Outcome:
     """Do a task, until its slice is over or `stop` says so (it is asked several times a second, between epochs)."""
     if stop():
         return undone(task)
-    tasks = [task._replace(others=()), *task.others]
-    first, *others = (_as_one(tasks, stop) if task.others else None) or _one_by_one(tasks, stop)
-    return first._replace(others=tuple(others))
-
-
-def _one_by_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome]:
-    """Each task by itself; those not begun after a second are returned."""
-    began, done = time.perf_counter(), list[Outcome]()
-    for task in tasks:
-        late = bool(done) and (stop() or time.perf_counter() - began >= min(SECOND, task.slice))
-        try:
-            done.append(undone(task) if late else _Doing(task, stop).outcome())
-        except MACHINE as error:
-            done.append(undone(task)._replace(fault="\n".join(said(error))))
-    return done
-
-
-def _as_one(tasks: Sequence[Task], stop: Stop) -> list[Outcome] | None:
-    """All tasks as one batch; None if that is impossible or fails: one by one, each reports its own failure."""
-    task, doing = tasks[0], [_Doing(task, stop) for task in tasks]
-    setting, record = task.setting, _record(task.setting)
+    rows: list[pa.RecordBatch] = []
+    checkpoints, seconds, plays, apart, fault = dict(task.checkpoints), 0.0, 0, False, None
     try:
-        if any(_changed(one) is not None for one in tasks):
-            return None
-        mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-        learners = [mdp.learner(one.setting.learner, setting.steps) for one in tasks]
-        if not alike(learners):
-            return None
-        _warm(learners[0], mdp, setting, record, task.device)
-        taken = [Batch(one.seeds, one.checkpoint) for one in tasks]
-        given = zip(taken, learners, strict=True)
-        held = [_held(batch, setting, learner, mdp, record) for batch, learner in given]
-        stood = [one for one in held if one is not None]
-        over = until(time.perf_counter() + task.slice, stop)
-        if len(stood) == len(tasks):
-            made = engine.resume_settings(
-                stood, learners, mdp, stop=over, progress=False, device=task.device, threads=1
-            )
-        elif stood:
-            return None
-        else:
+        for settings, held, made, mdp in _batches(task, until(time.perf_counter() + task.slice, stop)):
+            seconds += sum(run.seconds for run in made) - sum(run.seconds for run in held)
+            plays += sum(int(run.plays.sum()) for run in made) - sum(int(run.plays.sum()) for run in held)
+            if all(run.complete for run in made):
+                rows += [_checked(run, one, mdp, task.launch) for run, one in zip(made, settings, strict=True)]
+                checkpoints = {}
+            else:
+                checkpoints = {one.digest: _saved(run) for run, one in zip(made, settings, strict=True)}
+    except MACHINE as error:
+        fault = "\n".join(error_texts(error))
+    except _Changed as error:  # not the learner's fault: the next launch runs it again
+        rows = [failed_rows(setting, seeds, task.launch, LOST, str(error)) for setting, seeds in task.runs]
+    except (Exception, SystemExit) as error:
+        (setting, seeds), checkpoints = task.runs[0], {}
+        apart = len(task.runs) > 1 or len(seeds) > 1
+        if not apart:
+            short, trace = error_texts(error)
+            rows = [failed_rows(setting, seeds, task.launch, LEARNER, short, trace)]
+    content = packed(pa.Table.from_batches(rows).combine_chunks().to_batches()[0]) if rows else None
+    return Outcome(content, checkpoints, seconds, plays, versions(), platform.node(), apart, fault)
+
+
+class _Changed(Exception):
+    """The MDP or the learner is not what was launched."""
+
+
+Batch = tuple[Sequence[Setting], Sequence[Run], list[Run], World]  # its settings, the runs before and now, the MDP
+
+
+def _batches(task: Task, over: Stop) -> Iterator[Batch]:
+    """The batches of a task, one after the other until its time is over.
+
+    On a GPU all settings are one batch. On a CPU it would be no faster, and each goes by itself.
+    """
+    first, same = task.runs[0][0], all(seeds == task.runs[0][1] for _, seeds in task.runs)
+    try:
+        for one, _ in task.runs:
+            if one.source and ids.source_of(one.learner) != one.source:
+                raise _Changed(f"the file of {one.learner} has changed since it was launched")
+        mdp = _mdp(first.mdp, first.mdp_digest, task.mdp)
+    except InputError as error:
+        raise _Changed(str(error)) from None
+    record = tuple(name for name in first.record if name in OPTIONAL)
+    more: dict[str, Any] = {"stop": over, "progress": False, "device": task.device, "threads": 1}
+    begun = False
+    groups = [task.runs] if task.device == "gpu" and same else [(one,) for one in task.runs]
+    for group in sorted(
+        groups, key=lambda group: group[0][0].digest not in task.checkpoints
+    ):  # what is under way first
+        settings, seeds = [setting for setting, _ in group], group[0][1]
+        learners = [mdp.learner(setting.learner, setting.steps) for setting in settings]
+        _warm(learners[0], mdp, first, record, more)
+        held = _held(task, group, learners, mdp, record)
+        fresh = [seed for seed in seeds if not held or seed not in held[0].seeds]
+        width = len(fresh)
+        if task.device == "cpu" and len(fresh) > 1:
+            width = side_by_side(learners[0], mdp, first.steps, fresh[0], record, first.points)
+        if held:
+            yield settings, held, engine.resume_settings(held, learners, mdp, **more), mdp
+            begun = True
+        for k in range(0, len(fresh), max(1, width)):
+            if begun and over():
+                return
             made = engine.run_settings(
-                learners, mdp, setting.steps, task.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, progress=False, device=task.device, threads=1,
+                learners, mdp, first.steps, fresh[k : k + width], record=record, points=first.points,
+                keep_epochs=False, **more,
             )  # fmt: skip
-        for one, batch, before, run in zip(doing, taken, held, made, strict=True):
-            one.came(batch, before, run, mdp)
-    except Exception:
-        return None
-    return [one.so_far() for one in doing]
+            yield settings, (), made, mdp
+            begun = True
 
 
-class _Doing:
-    """A task, as far as it is."""
+def _checked(run: Run, setting: Setting, mdp: World, launch: str) -> pa.RecordBatch:
+    """The rows of a complete run, whose regret must be a number."""
+    regret = run.results.get("regret_total", np.zeros(0))
+    if not np.isfinite(regret).all():
+        raise FloatingPointError(f"the regret is {regret[~np.isfinite(regret)][0]}")
+    return rows_of(run, setting, mdp, launch)
 
-    def __init__(self, task: Task, stop: Stop) -> None:
-        self.task, self.stop = task, stop
-        self.rows: list[pa.RecordBatch] = []
-        self.begun: deque[Batch] = deque()
-        self.seconds, self.plays = 0.0, 0
-        self.fault: str | None = None
 
-    def outcome(self) -> Outcome:
-        self._do()
-        return self.so_far()
+def _saved(run: Run) -> bytes:
+    content = io.BytesIO()
+    run.save(content)
+    return content.getvalue()
 
-    def so_far(self) -> Outcome:
-        rows = packed(pa.Table.from_batches(self.rows).combine_chunks().to_batches()[0]) if self.rows else None
-        return Outcome(rows, tuple(self.begun), self.seconds, self.plays, versions(), platform.node(), self.fault)
 
-    def _do(self) -> None:
-        task, setting = self.task, self.task.setting
-        changed = _changed(task)
-        if changed is not None:  # not the learner's fault: the next launch runs it again
-            self.rows.append(failed_rows(setting, task.seeds, task.launch, LOST, changed))
-            return
-        record = _record(setting)
+def _held(task: Task, group: Any, learners: Sequence[Learner], mdp: World, record: Sequence[str]) -> list[Run]:
+    """The runs of the checkpoints; none where one is damaged, of other seeds or of other versions: they begin anew."""
+    found = list[Run]()
+    for (setting, seeds), learner in zip(group, learners, strict=True):
+        options = {"record": list(record), "points": setting.points, "pad": False, "keep_epochs": False}
         try:
-            mdp = _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-            learner = mdp.learner(setting.learner, setting.steps)
-        except MACHINE:
-            raise
-        except Exception as error:  # whatever the seed
-            self._failed(task.seeds, error)
-            return
-        fresh: deque[tuple[int, ...]] = deque()
-        if task.checkpoint is not None:
-            self.begun.append(Batch(task.seeds, task.checkpoint))
-        else:
-            alone = task.device == "cpu"
-            width = _width(learner, mdp, setting, record, task.seeds[0]) if alone else len(task.seeds)
-            fresh.extend(task.seeds[k : k + width] for k in range(0, len(task.seeds), width))
-        began = time.perf_counter()
-        while self.begun or fresh:
-            batch = self.begun.popleft() if self.begun else Batch(fresh.popleft(), None)
-            try:
-                _warm(learner, mdp, setting, record, task.device)
-                self._run(batch, learner, mdp, record, until(time.perf_counter() + task.slice, self.stop))
-            except MACHINE as error:
-                self.begun.appendleft(batch)
-                self.fault = "\n".join(said(error))
-                return
-            except Exception as error:
-                self._broken(batch, error)
-            if self.stop() or time.perf_counter() - began >= min(SECOND, task.slice):
-                return
-
-    def _run(self, batch: Batch, learner: Learner, mdp: World, record: tuple[str, ...], over: Stop) -> None:
-        """Run a batch, to its end or to a checkpoint."""
-        task, setting = self.task, self.task.setting
-        held = _held(batch, setting, learner, mdp, record)
-        if held is not None:
-            made = engine.resume(held, learner, mdp, stop=over, progress=False, device=task.device, threads=1)
-        else:
-            made = engine.run(
-                learner, mdp, setting.steps, batch.seeds, record=record, points=setting.points, keep_epochs=False,
-                stop=over, progress=False, device=task.device, threads=1,
-            )  # fmt: skip
-        self.came(batch, held, made, mdp)
-
-    def came(self, batch: Batch, held: Run | None, made: Run, mdp: World) -> None:
-        """Record the run of a batch that continued from `held`, or was begun."""
-        self.seconds += made.seconds - (0.0 if held is None else held.seconds)
-        self.plays += int(made.plays.sum()) - (0 if held is None else int(held.plays.sum()))
-        if not made.complete:
-            content = io.BytesIO()
-            made.save(content)
-            self.begun.appendleft(Batch(batch.seeds, content.getvalue()))
-        elif not np.isfinite(regret := made.results.get("regret_total", np.zeros(0))).all():
-            raise FloatingPointError(f"the regret is {regret[~np.isfinite(regret)][0]}")
-        else:
-            self.rows.append(rows_of(made, self.task.setting, mdp, self.task.launch))
-
-    def _broken(self, batch: Batch, error: Exception) -> None:
-        """A batch failed: one seed has a row that says so; several are tried again in parts."""
-        if len(batch.seeds) == 1:
-            self._failed(batch.seeds, error)
-        else:
-            middle = len(batch.seeds) // 2
-            halves = (batch.seeds[:middle], batch.seeds[middle:])
-            self.begun.extendleft(Batch(half, batch.checkpoint) for half in reversed(halves))
-
-    def _failed(self, seeds: tuple[int, ...], error: Exception) -> None:
-        short, trace = said(error)
-        self.rows.append(failed_rows(self.task.setting, seeds, self.task.launch, LEARNER, short, trace))
-
-
-def _record(setting: Setting) -> tuple[str, ...]:
-    """What a run records, of what the setting keeps."""
-    return tuple(name for name in setting.record if name in OPTIONAL)
-
-
-def _width(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], seed: int) -> int:
-    """How many seeds go side by side; one, where the first of them cannot even begin."""
-    try:
-        return side_by_side(learner, mdp, setting.steps, seed, record, setting.points)
-    except MACHINE:
-        raise
-    except Exception:
-        return 1
-
-
-def _held(batch: Batch, setting: Setting, learner: Learner, mdp: World, record: tuple[str, ...]) -> Run | None:
-    """The run of a batch's checkpoint; none where that is damaged, or of other versions: then it begins anew."""
-    if batch.checkpoint is None:
-        return None
-    points = setting.points
-    options = {"record": list(record), "points": points, "pad": False, "keep_epochs": False, "measured": True}
-    try:
-        held = Run.load(io.BytesIO(batch.checkpoint))
-        if (held.versions, held.steps, held.options) != (versions(), setting.steps, options):
-            return None
-        if not {*batch.seeds} <= {*held.seeds}:
-            return None
-        held = engine.resume(held, learner, mdp, stop=lambda: True)  # no epoch yet: what a learner raises is its own
-    except MACHINE:
-        raise
-    except InputError:
-        return None
-    places = np.array([held.seeds.index(seed) for seed in batch.seeds])
-    share = len(places) / len(held.seeds)
-    return replace(held, seeds=list(batch.seeds), batch=tree.take(held.batch, places), seconds=share * held.seconds)
+            run = Run.load(io.BytesIO(task.checkpoints.get(setting.digest, b"")))
+            if (run.versions, run.steps, run.options) != (versions(), setting.steps, options | {"measured": True}):
+                return []
+            if not {*run.seeds} <= {*seeds} or (found and run.seeds != found[0].seeds):
+                return []
+            found.append(engine.resume(run, learner, mdp, stop=lambda: True))  # no epoch yet
+        except InputError:
+            return []
+    return found
 
 
 def until(deadline: float, stop: Stop = lambda: False) -> Stop:
@@ -291,37 +185,24 @@ def until(deadline: float, stop: Stop = lambda: False) -> Stop:
     return over
 
 
-def _changed(task: Task) -> str | None:
-    """Why this is not what was launched; None where it is."""
-    setting = task.setting
-    try:
-        if setting.source and ids.source_of(setting.learner) != setting.source:
-            return f"the file of {setting.learner} has changed since it was launched"
-        _mdp(setting.mdp, setting.mdp_digest, task.mdp)
-    except InputError as error:
-        return str(error)
-    return None
-
-
 @lru_cache(8)
 def _mdp(name: str, digest: str, content: bytes | None) -> World:
     mdp = world_named(name if content is None else MDP.load(io.BytesIO(content)))
     if digest_of(name, mdp) != digest:
-        raise InputError(f"{name} is another MDP here than where the work was planned: is this another version of it?")
+        raise _Changed(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp
 
 
-_warmed: set[tuple[str, str, bool, tuple[str, ...], str]] = set()
+_warmed: set[tuple[Any, ...]] = set()
 
 
-def _warm(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], device: str) -> None:
+def _warm(learner: Learner, mdp: World, setting: Setting, record: tuple[str, ...], more: dict[str, Any]) -> None:
     """Load or compile what the learner needs, once per process, so that times are those of running."""
     world = "" if mdp.kind == "tabular" else mdp.name  # loops of other kinds are compiled for each
-    key = (learner.name.split(",")[0], world, bool(mdp.sizes[2]), record, device)
+    key = (learner.name.split(",")[0], world, bool(mdp.sizes[2]), record, more["device"])
     if key not in _warmed:
         given = briefly(learner, mdp, setting.learner)
-        more: dict[str, Any] = {"keep_epochs": False, "progress": False, "device": device, "threads": 1}
-        engine.run(given, mdp, 1, 1, record=record, stop=lambda: False, **more)
+        engine.run(given, mdp, 1, 1, record=record, keep_epochs=False, **more | {"stop": lambda: False})
         _warmed.add(key)
 
 

@@ -30,7 +30,7 @@ from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.runtime.result import Run
-    from ravi.verify.ladder import Ladder
+    from ravi.verify.report import Ladder
 
 FLOOR = 1e-5  # of the largest gap: where a logarithmic axis of gaps ends
 APART = 0.052  # of the height of the axes, between names at the ends of lines

@@ -23,8 +23,8 @@ import numpy as np
 
 from ravi import validation
 from ravi.display.printable import titled
-from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
-from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
+from ravi.display.style import Drawn, known_formats, library, slug
+from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_of
 from ravi.lab.report.summary import Panel, Row, curves, panels, summary
 from ravi.runtime import archive
 from ravi.runtime.result import Run
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "drawn", "each_written", "groups", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 KINDS = {  # in the order of the page
@@ -77,6 +76,11 @@ class Group(NamedTuple):
     @property
     def title(self) -> str:
         return _titled(self.panel.task, self.column)
+
+    @property
+    def remarks(self) -> dict[str, str]:
+        """What stands behind the names of ranks."""
+        return {label: KERNEL if row.oracle else MARKS.get(row.rank, "") for label, row in self.rows.items()}
 
     @property
     def name(self) -> str:
@@ -141,8 +145,7 @@ def _of_results(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
 
     for group in groups(results):
         means = {label: row.mean for label, row in group.rows.items()}
-        remarks = {label: KERNEL if row.oracle else MARKS.get(row.rank, "") for label, row in group.rows.items()}
-        yield f"ranks-{group.name}", partial(ranks, means, remarks=remarks, title=group.title)
+        yield f"ranks-{group.name}", partial(ranks, means, remarks=group.remarks, title=group.title)
         regret = partial(regret_curves, group.curves, bounds=theory(group), title=group.title)
         yield f"regret-{group.name}", regret
         yield f"regret-log-{group.name}", partial(regret, logarithmic=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DIVERGING = "PuOr"  # orange to purple, white in the middle: told apart by every kind of colour vision; both ends dark
 
-CELL, NAMES = 0.36, 1.7  # inches: of a cell, and of names at most
+CELL, NAMES, SCALE = 0.36, 1.2, 1.3  # inches: of a cell, of names at most, of the scale's own name
 SPAN = 1e-6, 1e2  # of thresholds, unless they are given; the axis shows the part where shares differ
 
 
@@ -120,7 +120,7 @@ def _cells(names: Sequence[str], values: np.ndarray, texts: Any, scale: Any, lab
     width = max(SINGLE, CELL * len(names) + margin)
     height = max(CELL, LINE * max(1 + row.count("\n") for row in rows))
     low, middle, high = scale
-    with canvas(width, height * len(names) + 0.6, title) as (figure, ax):
+    with canvas(width, max(height * len(names), SCALE) + 0.6, title) as (figure, ax):
         image = ax.imshow(values, cmap=DIVERGING, norm=TwoSlopeNorm(middle, low, high), aspect="auto")
         for (row, column), text in texts.items():
             strong = abs(values[row, column] - middle) > 0.62 * (high - middle)

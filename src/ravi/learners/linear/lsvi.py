@@ -21,7 +21,7 @@ def lsvi_ucb(problem: Problem, T: int, o: Regression, truncation: float = 0.01, 
 
     Paper: C. Jin, Z. Yang, Z. Wang, M. I. Jordan, "Provably efficient reinforcement learning with linear function
     approximation", COLT 2020.
-    Setting: finite horizon, linear MDP of dimension d.
+    Setting: episodes, or discounted; linear MDP of dimension d.
     Trust: CHECKED: recursion, lambda and beta against public transcriptions of the paper's Algorithm 1 and Theorem 3.1
     (the proceedings have an abstract only); the regression agrees with public code on the same samples
     (docs/explanation/trust.md). Compared with a literal transcription that stores all samples.
@@ -40,17 +40,19 @@ def lsvi_ucb(problem: Problem, T: int, o: Regression, truncation: float = 0.01, 
     Composition: least squares for any target x beta ||phi||_{Lambda^-1} x backward pass x at resets (or determinant).
     Cost: d^2 per step, d with one-hot features; d^3 + S (nnz(K) + nnz(phi) + X A) per plan, K the d x X matrix of
     `ravi.learners.linear.least_squares`; T / H plans, or (d / ln 2) ln(1 + T / (lambda d)) with replan=determinant.
-    Deviations: stages are discounted, and an episode is what lies between two resets. The kernel is the same at every
+    Deviations: in episodes (`criterion=episodic`) S is their length, H is S, and gamma = 1, as in the paper; with a
+    discount, stages are discounted, and an episode is what lies between two resets. The kernel is the same at every
     stage, so one regression serves all (the paper has one for each). Rewards are known: only V is regressed on. Q is
     clipped at 0 too. replan=determinant plans only when det Lambda has doubled, as low-switching versions of the method
-    do. Ridge regression shrinks to 0: what was never played is worth r + beta / sqrt(lambda) ||phi||, so that with a
-    small scale it is pessimistic until others are known worse.
+    do, and not in episodes, where policies last. Ridge regression shrinks to 0: what was never played is worth r + beta
+    / sqrt(lambda) ||phi||, so that with a small scale it is pessimistic until others are known worse.
 
     LSVI-UCB with c = 1; `scale` multiplies beta; `replan` is "reset" or "determinant".
     """
     scale, delta, lam = o
-    validation.one_of(replan, ("reset", "determinant"), "replan")
-    r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
+    if validation.one_of(replan, ("reset", "determinant"), "replan") == "determinant" and problem.episode is not None:
+        raise validation.InputError("replan is 'determinant', which plans within episodes: in episodes it is 'reset'")
+    r, gamma, H, phi = problem.rewards, problem.discount, float(problem.largest_value), features_of(problem)
     S = effective_horizon(problem, truncation)
     beta = scale * bonus_factor(H, phi.shape[-1], T, delta)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=0.0)
@@ -198,7 +200,7 @@ def rlsvi(problem: Problem, T: int, o: Regression, truncation: float = 0.01) -> 
     """RLSVI: randomised least-squares value iteration. Noise in the weights takes the place of a bonus.
 
     Paper: I. Osband, B. Van Roy, Z. Wen, "Generalization and exploration via randomized value functions", ICML 2016.
-    Setting: finite horizon, values linear in features of dimension d.
+    Setting: episodes, or discounted; values linear in features of dimension d.
     Trust: CHECKED against the proceedings (Algorithms 1 and 2, Theorem 1): the posterior of the weights, stage by
     stage, and who is greedy in what. Compared with a literal transcription that stores all samples and draws the same
     noise.
@@ -219,15 +221,16 @@ def rlsvi(problem: Problem, T: int, o: Regression, truncation: float = 0.01) -> 
     Composition: least squares for any target x Gaussian noise x backward pass x at resets.
     Cost: d^2 per step, d with one-hot features; d^3 + S (d^2 + nnz(K) + nnz(phi) + X A) and S d Gaussians per plan; T /
     H plans.
-    Deviations: rewards are known, so gamma P_hat V alone is perturbed. The paper's lambda, of its prior, is lambda /
-    sigma^2 here. Q is clipped to [0, H] (the paper's is not). One regression serves all stages, each with noise of its
-    own. Gaussians come by Box and Muller's formula from the numbers i >= 4 of the time of the next step. `delta` has no
-    part in it.
+    Deviations: in episodes S is their length, H is S, and gamma = 1, as in the paper; with a discount, episodes are
+    what lies between resets. Rewards are known, so gamma P_hat V alone is perturbed. The paper's lambda, of its prior,
+    is lambda / sigma^2 here. Q is clipped to [0, H] (the paper's is not). One regression serves all stages, each with
+    noise of its own. Gaussians come by Box and Muller's formula from the numbers i >= 4 of the time of the next step.
+    `delta` has no part in it.
 
     RLSVI with sigma = scale H sqrt(d).
     """
     scale, delta, lam = o
-    r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
+    r, gamma, H, phi = problem.rewards, problem.discount, float(problem.largest_value), features_of(problem)
     S, d = effective_horizon(problem, truncation), phi.shape[-1]
     sigma = scale * H * sqrt(d)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=0.0)

@@ -2,7 +2,7 @@
 
 Paper: Z. Jia, L. F. Yang, C. Szepesvari, M. Wang, "Model-based reinforcement learning with value-targeted regression",
 L4DC 2020; A. Ayoub, Z. Jia, C. Szepesvari, M. Wang, L. F. Yang, the same title, ICML 2020.
-Setting: finite horizon, linear mixture of dimension d.
+Setting: episodes, or discounted; linear mixture of dimension d.
 Trust: CHECKED: recursion, targets and truncation against both papers and public code by one of the authors; the radius
 is that of the appendix in which the ICML paper describes its own runs (F.1.3, Algorithm 4, lambda = 1). Its theorem
 has a wider one, sqrt(16 C^2 H^2 d ln(1 + H k) ln^2((k + 1)^2 H / delta)) with lambda = H^2 d; lecture notes by one of
@@ -26,8 +26,9 @@ Composition: ridge regression on values by age x beta ||phi||_{Lambda^-1} x back
 Cost: O(m d) per step, m the coordinates of psi that are not zero at a pair, if psi keeps the inverse sparse, else
 O(d^2); S X A (m B + m^2 / 2) per plan; T / H plans, or with replan=determinant no more than 1 + (d / ln 2)
 ln(1 + T H^2 B_phi^2 / (lambda d)) of them.
-Deviations: the paper's episodes of fixed length are epochs between resets, and its rewards to go are discounted. The
-last stage has phi = 0: it is greedy in r and teaches nothing. It also serves for all ages beyond S - 1, which an epoch
+Deviations: in episodes (`criterion=episodic`) S is their length, H is S, and gamma = 1: the paper's setting. With a
+discount, its episodes of fixed length are epochs between resets, and its rewards to go are discounted. The last stage
+has phi = 0: it is greedy in r and teaches nothing. It then serves for all ages beyond S - 1 too, which an epoch
 reaches with probability gamma^(S-1) (5e-4 at eps = 0.01, gamma = .95): any policy would do there, and no optimism is
 lost but gamma^S H. The radius is that of Lambda as it is, not of its worst case. replan=determinant plans
 at the first reset after det Lambda has doubled, and goes on with the last plan until then.
@@ -72,7 +73,7 @@ def ucrl_vtr(problem: Problem, T: int, o: Regression, truncation: float = 0.01, 
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
+    r, gamma, H = problem.rewards, problem.discount, float(problem.largest_value)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -88,7 +89,7 @@ def ucrl_vtr(problem: Problem, T: int, o: Regression, truncation: float = 0.01, 
         s.theta[due] = estimate(s.data)[due]
         s.beta[due] = scale * radius(s.data, H, delta, lam, B_theta)[due]
         s.data.opened[due] = s.data.log_det[due]
-        greedy_pass(psi, r, gamma, s.theta, s.data.inverse, s.beta, due, s.V, s.policy)
+        greedy_pass(psi, r, gamma, H, s.theta, s.data.inverse, s.beta, due, s.V, s.policy)
         return s
 
     def add(s: State, path: Path) -> State:

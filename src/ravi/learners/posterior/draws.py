@@ -197,7 +197,7 @@ def draw_and_plan(i, of, rewards, moves, key, t, u, policy):  # type: ignore[no-
 @compiled
 def atoms(prior, theta, successors, moves, key, t, part, begin, to, mass):  # type: ignore[no-untyped-def]
     """y_1, ..., y_K of a row and w_1, ..., w_K, from entry `begin` on, by the blocks from `part` on; K, w_0 and the
-    next block. Successors that are told repeat a state where their row is padded (`ravi.optimism.supported`)."""
+    next block. Successors that are told repeat a state where their row is padded (`ravi.optimism.known_support`)."""
     end, plays = begin, 0
     for j in range(moves.shape[0]):
         if end > begin and successors[j] == to[end - 1]:

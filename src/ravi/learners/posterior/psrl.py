@@ -56,7 +56,7 @@ from ravi._jit.teams import NEVER, Room, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
-from ravi.optimism.supported import is_told, known, recorded
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.runtime.ranges import Fixed, Next, Policy, Value
 from ravi.runtime.seedwise import compiled_learner
 
@@ -84,8 +84,8 @@ def psrl(
     validation.one_of(schedule, SCHEDULES, "schedule")
     if schedule == "reset" and problem.criterion == "average":
         raise validation.InputError("schedule is reset, and in the average reward nothing resets: take doubling")
-    told = is_told(support)
-    problem = known(problem, told)
+    told = uses_support(support)
+    problem = on_support(problem, told)
     X, A = problem.states, problem.actions
     alpha = usual_prior(problem, told) if prior is None else validation.positive(prior, "prior")
     validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
@@ -113,7 +113,7 @@ def psrl(
     tolerance = goal if problem.criterion == "average" else problem.discount * problem.horizon * goal
     kept = {"prior": alpha, "schedule": schedule, "tolerance": tolerance}
     return compiled_learner(
-        "psrl", init, form, kept | recorded(told), side_information=SideInformation(told, reads_anew=True)
+        "psrl", init, form, kept | support_setting(told), side_information=SideInformation(told, reads_anew=True)
     )
 
 

@@ -1,7 +1,8 @@
 """OPPO: optimistic proximal policy optimisation. A mirror step on every stage, then optimistic evaluation backwards.
 
 Paper: Q. Cai, Z. Yang, C. Jin, Z. Wang, "Provably efficient exploration in policy optimization", ICML 2020.
-Setting: finite horizon, linear mixture of dimension d; the paper also allows adversarial rewards, known afterwards.
+Setting: episodes, or discounted; linear mixture of dimension d; the paper also allows adversarial rewards, known
+afterwards.
 Trust: CHECKED against the proceedings (Algorithm 1, Theorem 3.1): the order of steps, which data an evaluation uses,
 alpha, lambda, the form of the bonus. Its factor beta has a constant C > 1 that the paper leaves open.
 
@@ -16,11 +17,11 @@ In epoch k, for all stages h, with pi_h^0 uniform and Q_h^0 = 0:
 pi_h^k is played at age h, and every step adds phi_h(x, a) with the target V_{h+1}(y) to the regression. V is the mean
 of Q under the policy that is played; RAVI-UCB has its soft maximum, and makes one backup where OPPO makes S.
 
-Constants: alpha = sqrt(2 ln A / (H^2 K)), K = (1 - gamma) T + gamma the expected number of epochs; `step_scale`
-multiplies it. K mirror steps on values in [0, H] cost ln A / alpha + alpha H^2 K / 2 in every state and stage; stage h
-counts for gamma^h in both terms alike, so this alpha is the best one for any S. It is the paper's sqrt(2 ln A / (H T))
-with T = H K. delta = 1/T, lambda = 1 (`regularization`). S = ceil(ln(H / eps) / ln(1/gamma)) with eps = 0.01
-(`truncation`): 149 stages at gamma = .95. `scale` multiplies beta.
+Constants: alpha = sqrt(2 ln A / (H^2 K)), K = (1 - gamma) T + gamma the expected number of epochs, and in episodes K =
+ceil(T / S) and H = S; `step_scale` multiplies it. K mirror steps on values in [0, H] cost ln A / alpha + alpha H^2 K /
+2 in every state and stage; stage h counts for gamma^h in both terms alike, so this alpha is the best one for any S. It
+is the paper's sqrt(2 ln A / (H T)) with T = H K. delta = 1/T, lambda = 1 (`regularization`). S = ceil(ln(H / eps) /
+ln(1/gamma)) with eps = 0.01 (`truncation`): 149 stages at gamma = .95. `scale` multiplies beta.
 Guarantee: regret O(sqrt(d^2 H^3 T)) up to logarithms (finite horizon H), and here at most gamma^S H <= eps of <nu_0, V>
 more, that is (1 - gamma) eps of the return, for what lies beyond the stages.
 Composition: ridge regression on values by age x beta ||phi||_{Lambda^-1} x mirror steps and backward evaluation x at
@@ -28,11 +29,11 @@ resets.
 Cost: O(m d) per step, m the coordinates of psi that are not zero at a pair, if psi keeps the inverse sparse, else
 O(d^2); S X A (m B + m^2 / 2) and S X A exponentials per plan; T / H plans.
 Deviations: one regression for all stages; the paper has one for each, for kernels that differ by stage. The paper's
-beta is C H sqrt(d ln(d T / delta)) with C unspecified: here it is the log-det radius of UCRL-VTR,
-(H / 2) sqrt(ln det Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta. The paper truncates Q to [0, S - h],
-the stages that are left; here it is to [0, H]. Epochs between resets are the paper's episodes, and values are
-discounted. Stage S - 1 has phi = 0: it follows r alone, teaches nothing, and serves for all later ages, which an epoch
-reaches with probability gamma^(S-1). Rewards do not change.
+beta is C H sqrt(d ln(d T / delta)) with C unspecified: here it is the log-det radius of UCRL-VTR, (H / 2) sqrt(ln det
+Lambda - d ln lambda + 2 ln(1/delta)) + sqrt(lambda) B_theta. Rewards do not change. In episodes (`criterion=episodic`)
+S is their length, gamma = 1, and Q is truncated to [0, S - h], as in the paper. With a discount, epochs between resets
+are the paper's episodes, values are discounted, and Q is truncated to [0, H]; stage S - 1, which has phi = 0, follows r
+alone and teaches nothing, then serves for all later ages, which an epoch reaches with probability gamma^(S-1).
 """
 
 import math
@@ -73,10 +74,10 @@ def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, trunc
     psi = lists(problem)
     S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
     X, A, d = problem.states, problem.actions, problem.dimension
-    r, gamma, H = problem.rewards, problem.discount, problem.horizon
-    alpha = validation.nonnegative(step_scale, "step_scale") * math.sqrt(
-        2 * math.log(A) / (H**2 * expected_epochs(H, T))
-    )
+    r, gamma, H = problem.rewards, problem.discount, problem.largest_value
+    most = np.full(S, H) if problem.episode is None else S - np.arange(float(S))  # of Q_h
+    K = math.ceil(T / S) if problem.episode is not None else expected_epochs(H, T)
+    alpha = validation.nonnegative(step_scale, "step_scale") * math.sqrt(2 * math.log(A) / (H**2 * K))
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -90,7 +91,7 @@ def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, trunc
         mirror_step(s.log_policy.reshape(rows), s.policy.reshape(rows), s.Q.reshape(rows), alpha, in_place=True)  # pi^k
         s.theta[:] = estimate(checked(s.data))
         s.beta[:] = scale * radius(s.data, H, delta, lam, B_theta)
-        policy_pass(psi, r, gamma, s.theta, s.data.inverse, s.beta, s.policy, s.V, s.Q)  # Q^k, V^k
+        policy_pass(psi, r, gamma, most, s.theta, s.data.inverse, s.beta, s.policy, s.V, s.Q)  # Q^k, V^k
         return s
 
     def add(s: State, path: Path) -> State:

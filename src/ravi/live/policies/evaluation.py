@@ -22,9 +22,9 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP, Array
 from ravi.live.estimates import Estimate, of_episodes, student_estimate
-from ravi.live.policies.playing import fits, labels_of, plays, stream_of
+from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
-from ravi.live.rewards import Range
+from ravi.live.rewards import RewardRange
 from ravi.validation import InputError, StreamError
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _sampled(
 ) -> dict[str, Any]:
     sums: list[float] = []
     total, made, unknown, truncated = 0.0, 0, 0, 0
-    for each in plays(policy, stream, cycles, seed):
+    for each in play_cycles(policy, stream, cycles, seed):
         total, made, unknown = total + each.reward, made + 1, unknown + (not each.known)
         if not each.end:
             continue
@@ -217,11 +217,11 @@ def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] |
     outside of it is an error, since the interval rests on it.
     """
     stream, _ = stream_of(policy, env, seed=policy.seed)
-    units = None if limits is None else Range(*limits)
+    units = None if limits is None else RewardRange(*limits)
     returns: list[float] = []
     rest: list[float] = []
     total, made, gamma = 0.0, 0, policy.discount
-    for each in plays(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
+    for each in play_cycles(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
         total, made = total + gamma**each.age * each.reward, made + 1
         if units is not None:
             try:
@@ -281,9 +281,9 @@ def _table_on(policy: Policy, mdp: MDP, absorb: bool) -> Array:
     table, X, A = policy.table if policy.table.ndim == 3 else policy.table[None], mdp.states, mdp.actions
     labels = labels_of(policy)
     if labels is None:
-        fits(policy, X + (absorb and table.shape[1] == X + 1), A, mdp.name)
+        check_size(policy, X + (absorb and table.shape[1] == X + 1), A, mdp.name)
         return np.ascontiguousarray(table[:, :X])
-    fits(policy, X, A, mdp.name)
+    check_size(policy, X, A, mdp.name)
     full = np.full((len(table), X, A), 1 / A)
     for row, label in enumerate(labels):
         if type(label) is int and 0 <= label < X:

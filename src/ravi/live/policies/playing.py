@@ -60,13 +60,15 @@ def play(
     """
     stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
     try:
-        yield from plays(policy, stream, validation.whole(cycles, "cycles"), seed)
+        yield from play_cycles(policy, stream, validation.whole(cycles, "cycles"), seed)
     finally:
         if ours:
             stream.close()
 
 
-def plays(policy: Policy, stream: Environment, cycles: int, seed: int, length: int | None = None) -> Iterator[Play]:
+def play_cycles(
+    policy: Policy, stream: Environment, cycles: int, seed: int, length: int | None = None
+) -> Iterator[Play]:
     """Play cycles, from reset to reset; with a `length`, from which they are cut, no reset is drawn."""
     key, restart = np.uint64(validation.whole(seed, "seed", 0, 2**63 - 1)), 1 - policy.discount
     rows, A = _rows(policy), stream.actions
@@ -118,11 +120,11 @@ def stream_of(
         else:
             _check_spaces(policy, env)
             stream = Environment(env, grid=grid_of(numbering), **facts)
-    _numbered(policy, stream)
+    _check_numbering(policy, stream)
     return stream, ours
 
 
-def showing(world: Any, render: str | None, name: str = "render") -> Any:
+def check_render(world: Any, render: str | None, name: str = "render") -> Any:
     """An environment that was made to show itself so; an error if it does not offer that. name: of the argument."""
     offered = [each for each in world.metadata.get("render_modes", []) if each in SHOWN]
     if render is None or render in offered:
@@ -144,7 +146,7 @@ def learned_in(
             "policy.play(env) or ravi play FILE ENV"
         )
     options = learned.get("options") or {}
-    _trusted(learned["id"], options, allow_code)
+    _check_trust(learned["id"], options, allow_code)
     return learned["id"], {**options, **(given or {})}
 
 
@@ -152,11 +154,11 @@ def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = Fa
     """The options that a policy was learned with, if it was in the environment of this id."""
     known = [str(each).rpartition(":")[2] for each in (learned.get("id"), learned.get("name"))]
     options = dict(learned.get("options") or {}) if name.rpartition(":")[2] in known else {}
-    _trusted("", options, allow_code)
+    _check_trust("", options, allow_code)
     return options
 
 
-def _trusted(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
+def _check_trust(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
     """A policy may be what a file says: it names no module, unless the user allows it."""
     code = environments.code_in(name, options)
     if code is not None and not allow_code:
@@ -179,14 +181,14 @@ def grid_of(plain: Mapping[str, Any]) -> Any:
     return {key: grid for key, grid in grids.items() if grid is not None} or None
 
 
-def _numbered(policy: Policy, stream: Environment) -> None:
+def _check_numbering(policy: Policy, stream: Environment) -> None:
     """States and actions have the numbers that they had when the policy was learned."""
     _check_space(policy, stream.name, "observations", stream.observation_space)
     _check_space(policy, stream.name, "actions", stream.action_space)
     termination = policy.environment.get("termination")
     if stream.discovered and stream.termination != termination:
         raise InputError(f"the states were discovered with termination {termination!r}; play it with that")
-    fits(policy, stream.states, stream.actions, stream.name)
+    check_size(policy, stream.states, stream.actions, stream.name)
 
 
 def _check_spaces(policy: Policy, world: Any) -> None:
@@ -233,7 +235,7 @@ def _rows(policy: Policy) -> Callable[[int], int | None]:
     return lambda x: x if x < met else None
 
 
-def fits(policy: Policy, X: int, A: int, name: str) -> None:
+def check_size(policy: Policy, X: int, A: int, name: str) -> None:
     """The policy has a row for every state, or labels that say which it has, and a column for every action."""
     has, wanted = policy.table.shape[-2:], (X, A)
     if (labels_of(policy) is None and has[0] != wanted[0]) or has[1] != wanted[1]:
@@ -287,10 +289,10 @@ def episodes(
     if video is not None and find_spec("moviepy") is None:
         raise InputError("videos are written by MoviePy: pip install moviepy")
     mode = render if video is None else "rgb_array"
-    world = _opened(policy, env, mode, video is not None, options or {}, allow_code)
+    world = _open_world(policy, env, mode, video is not None, options or {}, allow_code)
     _check_spaces(policy, world)
     text = getattr(world, "render_mode", None) == "ansi"
-    world = _recorded(world, video)
+    world = _record_video(world, video)
     try:
         return [_episode(policy, world, k, seed, rng, deterministic, most, text) for k in range(count)]
     finally:
@@ -305,7 +307,7 @@ def _episode(
     total = discounted = 0.0
     steps = unknown = 0
     end = ""
-    _shown(world, text)
+    _show_text(world, text)
     while not end:
         row = policy.observations.row(observation)
         action = policy.observations.action(policy.chosen(row, steps, deterministic, rng))
@@ -313,16 +315,16 @@ def _episode(
         total, discounted = total + float(reward), discounted + policy.discount**steps * float(reward)
         steps, unknown = steps + 1, unknown + (row is None)
         end = "terminated" if terminated else "truncated" if truncated else "cut" if steps == limit else ""
-        _shown(world, text)
+        _show_text(world, text)
     return Episode(total, discounted, steps, end, unknown)
 
 
-def _shown(world: Any, text: bool) -> None:
+def _show_text(world: Any, text: bool) -> None:
     if text:
         print(str(world.render()).strip("\n"))
 
 
-def _opened(
+def _open_world(
     policy: Policy, env: Any, render: str | None, video: bool, options: Mapping[str, Any], allow_code: bool
 ) -> Any:
     """The environment, that of an id, or the one that the policy was learned in; with its own time limit."""
@@ -340,10 +342,10 @@ def _opened(
     with warnings.catch_warnings():
         if render is not None and not video:
             warnings.simplefilter("ignore")  # what is not offered is told here
-        return showing(world_of(name, given, render, limited=True), None if video else render)
+        return check_render(world_of(name, given, render, limited=True), None if video else render)
 
 
-def _recorded(world: Any, video: str | os.PathLike[str] | None) -> Any:
+def _record_video(world: Any, video: str | os.PathLike[str] | None) -> Any:
     """The environment, every episode of which becomes a file in the folder `video`."""
     if video is None:
         return world

@@ -17,7 +17,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import Array, Floats
-from ravi.live.encoders import Digits, Discrete, Encoder, Labels, Parts, encoder_from, label_of
+from ravi.live.encoders import Composite, Digits, Discrete, Encoder, Labels, encoder_from, label_of
 from ravi.live.grid import Grid
 from ravi.runtime import archive
 from ravi.validation import InputError, require_pandas
@@ -112,7 +112,8 @@ class Policy:
     def of(
         where: Any, table: Any, discount: float | None = None, *, termination: str = "absorb", learner: str = ""
     ) -> Policy:
-        """The policy of a table (X, A), such as `ravi.solve(mdp).policy`, or (S, X, A) by the steps since a reset.
+        """The policy of a table (X, A), of one action per state (X,), or of `ravi.solve(mdp)`; (S, X, A) is by the
+        steps since a reset.
 
         where: an environment of Gymnasium or its id, or a model of `ravi.importers`, whose labels it is asked by.
         discount: gamma; of an environment it must be given. termination: what a terminal state is, "absorb" or
@@ -128,7 +129,7 @@ class Policy:
         stream = Environment(where, termination=termination)
         try:
             facts: dict[str, Any] = {"discount": discount, "learner": learner, "environment": stream.plain()}
-            made = Policy(table=table, **facts)
+            made = Policy(table=validation.of_actions(table, stream.actions, "table"), **facts)
             if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
                 raise InputError(
                     f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
@@ -364,7 +365,7 @@ def _several(space: Encoder, observation: Any) -> list[Any] | None:
     if isinstance(space, (Discrete, Digits, Grid)):
         axes = 0 if isinstance(space, Discrete) else len(space.shape)
         return list(observation) if np.ndim(observation) == axes + 1 else None
-    if not isinstance(space, Parts):
+    if not isinstance(space, Composite):
         return None
     try:
         given = space.parts(observation)

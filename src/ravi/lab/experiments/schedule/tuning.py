@@ -25,7 +25,7 @@ from ravi.lab.experiments.suite_file.specification import Tuning
 from ravi.validation import InputError, install_command
 
 if TYPE_CHECKING:
-    from ravi.lab.experiments.schedule.jobs import Job
+    from ravi.lab.experiments.schedule.jobs import Runs
     from ravi.lab.experiments.schedule.plan import Subject
 
 GOLDEN = (5**0.5 - 1) / 2
@@ -107,45 +107,45 @@ SAMPLERS: dict[str, type[Lattice] | type[Optuna]] = {"lattice": Lattice, "optuna
 
 
 class Trials:
-    """What is tried for one subject: configurations, each with the job of its runs, in the order of trying."""
+    """What is tried for one subject: configurations, each with its runs, in the order of trying."""
 
     def __init__(self, subject: Subject, tuning: Tuning) -> None:
         self.subject, self.tuning = subject, tuning
         self.search: Search = SAMPLERS[tuning.sampler](tuning, subject.multipliers, subject.digest)
-        self.tried: list[tuple[Configuration, Job]] = []
+        self.tried: list[tuple[Configuration, Runs]] = []
         self.regrets: list[float] = []  # of the first of them
 
     def hear(self) -> bool:
         """Tell the search what is settled; whether all that was tried is."""
-        for _, job in self.tried[len(self.regrets) :]:
-            if job.known(self.tuning.seeds) < len(self.tuning.seeds):
+        for _, runs in self.tried[len(self.regrets) :]:
+            if runs.known(self.tuning.seeds) < len(self.tuning.seeds):
                 return False
-            self.regrets.append(float(self._seen(job).mean()))
+            self.regrets.append(float(self._seen(runs).mean()))
             self.search.tell(self.regrets[-1])
         return True
 
     @property
     def lost(self) -> int:
         """Trials that were begun and came to nothing, by no fault of the learner."""
-        return sum(job.lost(self.tuning.seeds) for _, job in self.tried)
+        return sum(runs.lost(self.tuning.seeds) for _, runs in self.tried)
 
-    def _seen(self, job: Job) -> Array:
+    def _seen(self, runs: Runs) -> Array:
         """The regret under every tuning seed; inf where it failed, nan where it is missing."""
-        return job.regrets[job.places(self.tuning.seeds)]
+        return runs.regrets[runs.places(self.tuning.seeds)]
 
     def record(self) -> dict[str, Any]:
         """The tuning record: everything that was tried, and which is chosen, if no trial is missing."""
         base, seeds = self.subject.base, self.tuning.seeds
-        missing = self.tuning.budget * len(seeds) - sum(job.known(seeds) for _, job in self.tried)
+        missing = self.tuning.budget * len(seeds) - sum(runs.known(seeds) for _, runs in self.tried)
         tried = []
-        for configuration, job in self.tried:
-            seen = self._seen(job)
+        for configuration, runs in self.tried:
+            seen = self._seen(runs)
             n, sound = len(seen), bool(np.isfinite(seen).all())
             tried.append(
                 configuration._asdict()
                 | {
-                    "learner": job.setting.learner,
-                    "setting": job.setting.digest,
+                    "learner": runs.setting.learner,
+                    "setting": runs.setting.digest,
                     "regret": float(seen.mean()) if sound else None,
                     "standard_error": float(seen.std(ddof=1) / n**0.5) if sound and n > 1 else None,
                     "failed": int(np.isinf(seen).sum()),

@@ -175,4 +175,5 @@ def tail(row: Row) -> Markup:
         return Markup("0")
     places = numbers.decimals(row.mean.estimate, (row.mean.high - row.mean.low) / 2, DECIMALS["regret"])
     q90, q99, most = (numbers.number(value, places).replace("-", "\N{MINUS SIGN}") for value in row.upper.values())
-    return Markup(f'<span class="value">{q90}</span> <span class="range">{q99}, max {most}</span>')
+    more = "" if q90 == q99 == most else f' <br><span class="range">{q99}, max {most}</span>'
+    return Markup(f'<span class="value">{q90}</span>{more}')

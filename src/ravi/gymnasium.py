@@ -42,7 +42,7 @@ class TimeLimitDropped(UserWarning):
     """The environment has a time limit, which its MDP has not."""
 
 
-class Entry(NamedTuple):
+class TableEntry(NamedTuple):
     """One entry of a table."""
 
     state: int
@@ -103,7 +103,7 @@ def _count(space: Any, what: str) -> int:
     return int(space.n)
 
 
-def _entries(P: Any, X: int, A: int) -> Iterator[Entry]:
+def _entries(P: Any, X: int, A: int) -> Iterator[TableEntry]:
     """Every entry of the table, checked, in its order."""
     _sized(P, X, "P", "states")
     for x in range(X):
@@ -140,7 +140,7 @@ def _listed(entries: Any, label: str) -> list[Any]:
         ) from None
 
 
-def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
+def _entry(given: Any, x: int, a: int, X: int, label: str) -> TableEntry:
     try:
         p, y, r, terminated = given
     except (TypeError, ValueError):
@@ -157,7 +157,7 @@ def _entry(given: Any, x: int, a: int, X: int, label: str) -> Entry:
         raise InputError(f"{label} leads to {y!r}, not to a state") from None
     if not 0 <= successor < X:
         raise InputError(f"{label} leads to {successor}, but states are 0 to {X - 1}")
-    return Entry(x, a, probability, successor, reward, validation.flag(terminated, f"whether {label} terminates"))
+    return TableEntry(x, a, probability, successor, reward, validation.flag(terminated, f"whether {label} terminates"))
 
 
 def _initial(env: Any, initial: Any, X: int) -> np.ndarray:
@@ -167,7 +167,7 @@ def _initial(env: Any, initial: Any, X: int) -> np.ndarray:
     return validation.distribution(given, X, "initial_state_distrib" if initial is None else "initial")
 
 
-def _units(env: Any, entries: list[Entry], absorbing: bool) -> tuple[float, float]:
+def _units(env: Any, entries: list[TableEntry], absorbing: bool) -> tuple[float, float]:
     """The range of single rewards, with the 0 of an absorbing state; wider where the environment declares it so."""
     earned = [entry.reward for entry in entries if entry.probability] + ([0.0] if absorbing else [])
     low, high = min(earned), max(earned)
@@ -177,7 +177,7 @@ def _units(env: Any, entries: list[Entry], absorbing: bool) -> tuple[float, floa
     return (low, high) if low < high else (low, low + 1.0)
 
 
-def _rewards(entries: list[Entry], units: tuple[float, float], X: int, A: int, absorbing: bool) -> np.ndarray:
+def _rewards(entries: list[TableEntry], units: tuple[float, float], X: int, A: int, absorbing: bool) -> np.ndarray:
     """r(x, a) = sum p r in [0, 1]; as the first reward and the mean distance from it, exact where all are the same."""
     low, high = units
     first: dict[tuple[int, int], float] = {}
@@ -191,7 +191,9 @@ def _rewards(entries: list[Entry], units: tuple[float, float], X: int, A: int, a
     return np.clip((r - low) / (high - low), 0.0, 1.0)  # the last digit may leave the range
 
 
-def _led(entries: list[Entry], nu0: np.ndarray, X: int, A: int, absorbing: bool) -> Iterator[tuple[Any, Any, Any, Any]]:
+def _led(
+    entries: list[TableEntry], nu0: np.ndarray, X: int, A: int, absorbing: bool
+) -> Iterator[tuple[Any, Any, Any, Any]]:
     """(x, a, x', probability): where transitions lead, terminated ones to the last state or to nu_0."""
     x, a, p, y, _, terminated = (np.array(column) for column in zip(*entries, strict=True))
     yield x[~terminated], a[~terminated], y[~terminated], p[~terminated]
