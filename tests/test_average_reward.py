@@ -30,6 +30,7 @@ LEARNERS = [
     "ravi-kl/unknown-rewards,plan=greedy",
     "optimistic-q/average,span=3,scale=0.01",
     "gamma-lscvi-ucb,span=3,scale=0.01",
+    "fopo,span=3,scale=0.0005",
 ]
 
 
