@@ -297,6 +297,9 @@ ROWS = [
     ),
     Row(linear.fopo, ("fopo,scale=0.00005,regularization=0.8",), ("riverswim/3,discount=0.9",), 300, 1e-6),
     Row(
+        linear.fopo, ("fopo,span=1,scale=0.0005,regularization=0.8",), ("riverswim/3,criterion=average",), 300, 1e-6,
+    ),
+    Row(
         linear.rmax_ravi_ucb,
         tuple(f"rmax-ravi-ucb,scale=0.005,step_scale=100,regularization=0.7{p}" for p in ("", ",ascension=sigmoid")),
         LINEAR, 1500,

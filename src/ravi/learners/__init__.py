@@ -224,7 +224,9 @@ LEARNERS = {
     "fixed-point-lsvi": _here(
         "linear.fixed_point_lsvi", "iterates optimistic least squares to a fixed point, for linear MDPs (Vial et al.)"
     ),
-    "fopo": _here("linear.fopo", "plans for the largest gain that least squares allow, for small linear MDPs"),
+    "fopo": _here(
+        "linear.fopo", "plans for the largest gain that least squares allow, for small linear MDPs", criteria=BOTH
+    ),
     "mdp-exp2": _here(
         "regularised.mdp_exp2", "runs exponential weights on least-squares estimates of Q, for ergodic linear MDPs"
     ),

@@ -11,9 +11,10 @@ A phase begins when det Lambda has doubled. The paper then maximises J over (w, 
     w = Lambda^{-1} sum_i phi_i (r_i + max_a <phi(y_i, a), w> - J) + b,
     ||b||_Lambda <= beta = 20 (2 + sp) d sqrt(ln(T / delta)),   ||w|| <= (2 + sp) sqrt(d),
 
-and plays the greedy policy of w. Here the chain that is scored is gamma P + (1 - gamma) 1 nu_0^T, its average reward is
-rho, and r, gamma and nu_0 are known: only P is regressed. With relative values fixed by <nu_0, v> = 0, the resets drop
-out, and
+and plays the greedy policy of w. Here r, gamma and nu_0 are known: only P is regressed. In the average reward gamma is
+1, sp is `span`, and <nu_0, v> = 0 fixes v, which the equations leave free. With a discount the chain that is scored is
+gamma P + (1 - gamma) 1 nu_0^T, whose average reward is rho. With relative values fixed by <nu_0, v> = 0, the resets
+drop out, and
 
     w = m_hat v + b,  m_hat = Lambda^{-1} sum_i phi_i e_{y_i}^T,
     v(x) = max_a {r(x, a) - J + gamma <phi(x, a), w>},  <nu_0, v> = 0,         b and w bounded as above, J <= 1.
@@ -43,7 +44,7 @@ from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
 from ravi.estimators.linear import features_of, measures, predict
 from ravi.learners.linear.largest_gain import COMPARED, TIE, largest_gain
-from ravi.learners.options import Regression, takes
+from ravi.learners.options import Regression, bias_span, takes
 from ravi.planning.bellman import deterministic
 from ravi.runtime.ranges import Number, NumberOrNan, Policy, Whole
 from ravi.runtime.walk import keep
@@ -65,9 +66,9 @@ class State(NamedTuple):
 
 @takes()
 def fopo(problem: Problem, T: int, o: Regression, span: float | None = None) -> Learner:
-    """FOPO on the reset chain; `span` is sp, a bound on the span of V*."""
+    """FOPO, with a discount on the reset chain; `span` is sp, a bound on the span of h*, or of V*."""
     scale, delta, lam = o
-    sp = problem.horizon if span is None else validation.positive(span, "span")
+    sp = bias_span(problem, span)
     X, A = problem.states, problem.actions
     phi = features_of(problem)
     d = phi.shape[-1]
