@@ -16,7 +16,7 @@ from ravi import InputError
 from ravi.core import MDP
 from ravi.gymnasium import TimeLimitDropped, make, mdp
 from ravi.mdps import environments
-from ravi.mdps.environments import opened, options_of
+from ravi.mdps.environments import open_environment, options_of
 from tests.helpers import dense
 
 TOL = 1e-12
@@ -441,7 +441,7 @@ def test_what_is_no_single_environment_is_refused():
     with pytest.raises(InputError, match="3 is no Gymnasium environment"):
         mdp(3, 0.9)
     with pytest.raises(InputError, match="options go with an environment's id"):
-        opened(bare("FrozenLake-v1"), {"map_name": "8x8"})
+        open_environment(bare("FrozenLake-v1"), {"map_name": "8x8"})
 
 
 def test_without_gymnasium_it_is_said_which_extra_has_it(monkeypatch):
