@@ -17,6 +17,9 @@ from tests.support.pretended_gpu import pretend
 
 RIVER = "riverswim/4,criterion=episodic,episode=7"
 COMPILED = [
+    "ravi-ucb,scale=0.003,step_scale=0.1",
+    "psrl",
+    "psrl,support=on",
     "uniform",
     "optimum",
     "optimistic-q,scale=0.01",
@@ -176,8 +179,8 @@ def test_in_the_mean_the_regret_is_what_was_lost():
 def test_an_optimal_policy_has_no_regret():
     made = ravi.run("optimum", EPISODES[0], 500, seeds=3)
     assert (made.regret <= made.regret_error).all()
-    assert "episodes" in repr(made)
-    assert "optimum rho*" in repr(made)
+    assert "episodes" in str(made)
+    assert "optimum rho*" in str(made)
 
 
 def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():
@@ -186,3 +189,29 @@ def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():
         for one in ("ucbvi,scale=0.02", "ucbvi,scale=0.02,bonus=hoeffding", "uniform")
     )
     assert fine < wide < none
+
+
+def test_the_bound_of_ravi_ucb_holds_at_every_step_size():
+    """Its first term and the bonuses along the path bound the regret, whatever eta; here the bonuses are valid."""
+    mdp, T = garnet(4, 2, 2, 0, 0.9).in_episodes(4), 4000
+    for step in (0.01, 0.1, 100):
+        bonuses = []
+
+        def record(m, s, path, opening, bonuses=bonuses):
+            x, a = path.state[0, : path.length[0]], path.action[0, : path.length[0]]
+            bonuses.append((1 / np.sqrt(s.data.visits[0][x, a])).sum())
+            return m
+
+        made = ravi.run(
+            f"ravi-ucb,step_scale={step}", mdp, T, [1], measures=[NOTHING._replace(record=record)], progress=False
+        )
+        eta, beta = made.settings["eta"], made.settings["beta"]
+        assert made.regret[0] <= 4 * np.log(2) / eta + 2 * beta * sum(bonuses)
+        assert sum(bonuses) <= 2 * (np.sqrt(2 * 8 * (T + 8)) + 4 * 8)
+
+
+def test_ravi_ucb_learns_with_a_large_eta():
+    """No price for a large eta: the regret of an episode falls to 0."""
+    mdp = garnet(5, 3, 2, 1, 0.9).in_episodes(6)
+    made = ravi.run("ravi-ucb,beta=6,step_scale=100", mdp, 60_000, 4)
+    assert (made.gap <= 0.01).all()

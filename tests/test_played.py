@@ -16,7 +16,7 @@ from ravi.live.agent import agent
 from ravi.live.policies import Policy, evaluate
 from ravi.mdps import garnet, riverswim
 from ravi.mdps.changing_rewards import changing
-from ravi.measures.gap import chased, follow, track
+from ravi.measures.gap import follow, target_of, track
 from ravi.measures.hindsight import hindsight
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
@@ -140,7 +140,7 @@ def test_a_chain_that_mixes_slowly_is_solved_for_the_policy_played():
     rows = np.full((1, n, 2), 0.5, np.float32)
     rows[..., 0] += np.float32(3e-7)
     tracked = track(mdp, 1)
-    follow(chased(mdp, 1e-12), tracked, rows, np.ones(1, np.int64))
+    follow(target_of(mdp, 1e-12), tracked, rows, np.ones(1, np.int64))
     assert abs(tracked.returns[0] - dense_return(mdp, literally(rows[0]))) <= tracked.error[0] + 1e-13 * mdp.horizon
     assert tracked.error[0] < 1e-9
 

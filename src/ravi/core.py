@@ -222,29 +222,35 @@ class MDP(Problem):
     @staticmethod
     def from_dense(
         P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
-        episode: int | None = None, renormalise: bool = False, name: str = "mdp",
+        episode: int | None = None, reward_range: Any = None, renormalise: bool = False, name: str = "mdp",
     ) -> MDP:  # fmt: skip
         """An MDP from arrays P[x, a, x'] and r[x, a]. `initial` is nu_0 (X,), or the one state to start in. The
         `criterion` is "discounted", with a `discount`, "average", without one, or "episodic", with the length of an
-        `episode` in steps. Rows of P must sum to one within 1e-9; `renormalise` rescales those that do within 1e-3, as
-        files with printed decimals have them. `name` is what messages and files call it.
+        `episode` in steps. Rewards may also be r[x], or r[x, a, x']; where they are not in [0, 1] they are shifted and
+        scaled, and `units` has what 0 and 1 stand for: the `reward_range`, by default the least and the largest.
+        Sparse matrices are taken as by `from_sparse`, data frames and nested lists as arrays. Rows of P must sum to
+        one within 1e-9; `renormalise` rescales those that do within 1e-3, as files with printed decimals have them.
+        `name` is what messages and files call it.
 
         >>> P, r = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[0, 0], [1, 0]]
         >>> MDP.from_dense(P, r, discount=0.9, initial=0).states
         2
+        >>> MDP.from_dense(P, [[-1, 0], [5, 0]], discount=0.9, initial=0).units
+        (-1.0, 5.0)
         """
         from ravi.mdps.tables import from_dense
 
         gamma, length = validation.criterion_of(criterion, discount, episode)
-        return from_dense(P, r, gamma, initial, renormalise=renormalise, name=name).in_episodes(length)
+        made = from_dense(P, r, gamma, initial, reward_range=reward_range, renormalise=renormalise, name=name)
+        return made.in_episodes(length)
 
     @staticmethod
     def from_sparse(
         P: Any, r: Any, discount: float | None = None, initial: Any = None, *, criterion: str = "discounted",
-        episode: int | None = None, renormalise: bool = False, name: str = "mdp",
+        episode: int | None = None, reward_range: Any = None, renormalise: bool = False, name: str = "mdp",
     ) -> MDP:  # fmt: skip
         """An MDP from a SciPy sparse matrix P with row x * A + a, or A sparse X-by-X matrices, one per action; `r`,
-        `discount`, `initial`, `criterion`, `episode`, `renormalise` and `name` are as for `from_dense`.
+        `discount`, `initial`, `criterion`, `episode`, `reward_range`, `renormalise` and `name` are as for `from_dense`.
 
         >>> from scipy.sparse import eye_array
         >>> MDP.from_sparse([eye_array(3), eye_array(3)], [[0, 1]] * 3, discount=0.9, initial=0).branching
@@ -253,7 +259,8 @@ class MDP(Problem):
         from ravi.mdps.tables import from_sparse
 
         gamma, length = validation.criterion_of(criterion, discount, episode)
-        return from_sparse(P, r, gamma, initial, renormalise=renormalise, name=name).in_episodes(length)
+        made = from_sparse(P, r, gamma, initial, reward_range=reward_range, renormalise=renormalise, name=name)
+        return made.in_episodes(length)
 
     @staticmethod
     def from_features(
@@ -327,11 +334,11 @@ class MDP(Problem):
         return archive.read_fields(path, "mdp", MDP)
 
 
-def restrict(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
-    """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
+def restrict(problem: Problem, kind: type[Problem], **parts: Any) -> Problem:
+    """`problem` as what `kind` knows of it, with these parts in place of its own. Nothing is checked or copied."""
     part = object.__new__(kind)
     for name in (entry.name for entry in fields(kind)):
-        object.__setattr__(part, name, arrays.get(name, getattr(problem, name)))
+        object.__setattr__(part, name, parts.get(name, getattr(problem, name)))
     return part
 
 

@@ -38,17 +38,6 @@ def notebook(monkeypatch):
     return shown
 
 
-def test_a_terminal_has_a_bar_and_keeps_nothing_of_it(monkeypatch):
-    there = terminal(monkeypatch)
-    with progress.telling(None, "it", patience=0) as tell:
-        tell(1, 4)
-        tell(4, 4)
-    said = there.getvalue()
-    assert "it" in said
-    assert "100%" in said
-    assert said.endswith("\x1b[2K")  # the line is cleared
-
-
 def test_a_bar_says_that_functions_are_compiled(monkeypatch):
     there = terminal(monkeypatch)
     with progress.telling(None, "it", patience=0):
@@ -58,31 +47,12 @@ def test_a_bar_says_that_functions_are_compiled(monkeypatch):
     assert effort.tell is None
 
 
-def test_what_is_quick_has_no_bar(monkeypatch):
-    for _ in range(2):  # the first may compile
-        there = terminal(monkeypatch)
-        ravi.run("psrl", "riverswim/3", 100)
-        ravi.learn("FrozenLake-v1", steps=50)
-    with progress.telling(None, "it", patience=60) as tell:
-        tell(1, 2)
-    assert there.getvalue() == ""
-
-
 def test_a_notebook_has_a_bar_and_keeps_nothing_of_it(notebook):
     with progress.telling(None, "<it>", patience=0) as tell:
         tell(1, 4)
         tell(4, 4)
     assert any("&lt;it&gt; <progress value='4' max='4'></progress> 100%" in text for text in notebook)
     assert notebook[-1] == ""
-
-
-def test_no_bar_where_nobody_looks_or_none_is_wanted(monkeypatch):
-    terminal(monkeypatch)
-    with progress.telling(False, "it", patience=0) as tell:
-        assert tell is None
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress.telling(None, "it", patience=0) as tell:
-        assert tell is None
 
 
 def test_runs_and_suites_may_be_asked_for_a_bar(tmp_path, monkeypatch):
@@ -136,16 +106,27 @@ def test_looks_on_the_way_grow_and_change_no_bit(monkeypatch):
     assert (run.regret_curve == ravi.run("psrl", "riverswim/3", 500, 1).regret_curve).all()
 
 
-def test_who_learns_tells_too():
-    looks = []
-    found = ravi.learn("FrozenLake-v1", steps=400, callback=looks.append)
-    assert (looks[-1].seeds, looks[-1].time) == (0, 400)
-    assert looks[-1].numbers["earned"][0] == found.earned.value
+def test_a_terminal_has_a_bar_and_keeps_nothing_of_it(monkeypatch):
+    """None of what is quick, where nobody looks, or where none is wanted."""
+    for asked, patience, isatty in ((None, 60, True), (False, 0, True), (None, 0, False), (None, 0, True)):
+        there = terminal(monkeypatch) if isatty else io.StringIO()
+        monkeypatch.setattr(sys, "stderr", there)
+        with progress.telling(asked, "it", patience) as tell:
+            for done in (1, 4) if tell else ():
+                tell(done, 4)
+        shown = there.getvalue()
+        assert bool(shown) == (asked is not False and not patience and isatty)
+    assert "it" in shown
+    assert "100%" in shown
+    assert shown.endswith("\x1b[2K")  # the line is cleared
 
 
-def test_the_logger_is_told_what_was_run(caplog, capsys):
+def test_runs_and_streams_tell_callbacks_and_the_logger_and_show_no_bar(monkeypatch, caplog):
+    looks, there = [], terminal(monkeypatch)
     with caplog.at_level(logging.INFO, logger="ravi"):
         run = ravi.run("psrl", "riverswim/3", 100)
-        found = ravi.learn("FrozenLake-v1", steps=50)
+        found = ravi.learn("FrozenLake-v1", steps=400, callback=looks.append)
     assert [record.getMessage().rpartition(", in")[0] for record in caplog.records] == [run.title, found.title]
-    assert capsys.readouterr() == ("", "")
+    assert (looks[-1].seeds, looks[-1].time) == (0, 400)
+    assert looks[-1].numbers["earned"][0] == found.earned.value
+    assert there.getvalue() == ""

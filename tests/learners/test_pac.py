@@ -9,7 +9,7 @@ import ravi
 from ravi import ids
 from ravi.core import MDP, Until
 from ravi.estimators.counts import Counts
-from ravi.learners.pac.core import backups
+from ravi.learners.pac.core import Model, backups
 from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.mdps import garnet, riverswim
 from ravi.optimism.sets import l1
@@ -33,12 +33,13 @@ def ring(states, discount):
     )  # fmt: skip
 
 
-def backed_up(mdp, constants, data, V, told=False):
+def backed_up(mdp, constants, data, V, support=False):
     X, A, B = mdp.successors.shape
     out = np.empty(X * A)
-    flat = mdp.rewards.reshape(-1), mdp.successors.reshape(-1, B)
-    counts = data.visits[0].reshape(-1), data.moves[0].reshape(-1, B)
-    backups(*flat, *constants, *counts, V, np.arange(X * A, dtype=np.int32), out, told)
+    model = Model(
+        mdp.rewards.reshape(-1), mdp.successors.reshape(-1, B), *map(float, constants[:4]), constants[4], support, 0.0
+    )
+    backups(model, data.visits[0].reshape(-1), data.moves[0].reshape(-1, B), V, np.arange(X * A, dtype=np.int32), out)
     return out.reshape(X, A)
 
 

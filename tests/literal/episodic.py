@@ -92,3 +92,20 @@ def optimistic_q(c):
             Q[h, x, a] = (1 - alpha) * Q[h, x, a] + alpha * (c.r[x, a] + V[h + 1, y] + scale * b)
             V[h, x] = min(S, Q[h, x].max())
     yield {"t": t_k, "greedy": before, "raw": Q, "V": V}
+
+
+def ravi_ucb(c):
+    """Q_h = clip(r + CB + P_hat V_{h+1}), V_h and pi_h by the soft maximum, in logarithms."""
+    S, eta, beta = c.mdp.episode, c.settings["eta"], c.settings["beta"]
+    N, moved = np.ones((c.X, c.A)), np.zeros((c.X, c.A, c.X))
+    log_pi = np.full((S, c.X, c.A), -log(c.A))
+    for start, plays in c.epochs():
+        V, Q = np.zeros((S + 1, c.X)), np.zeros(log_pi.shape)
+        for h in reversed(range(S)):
+            Q[h] = np.clip(c.r + beta / np.sqrt(N) + moved @ V[h + 1] / N, 0, S - h)
+            V[h] = np.logaddexp.reduce(log_pi[h] + eta * Q[h], axis=-1) / eta
+            log_pi[h] += eta * (Q[h] - V[h][:, None])
+        yield {"t": start, "Q": Q, "V": V[:S], "policy": np.exp(log_pi)}
+        for x, a, y, _ in plays:
+            N[x, a] += 1
+            moved[x, a, y] += 1

@@ -33,9 +33,10 @@ def whole(name, value):
 
 
 SHARED = [
-    (entry("r", (2, 1), 1.5), r"r\[2, 1\] is 1.5, outside \[0, 1\]"),
+    (whole("reward_range", (0.0, 0.25)), r"r\[\d, \d\] is .*, outside \[0, 0.25\]"),
+    (whole("reward_range", (1, 0)), "reward_range is 1 to 0: the least reward must be below the largest"),
     (entry("r", (3, 0), NAN), r"r\[3, 0\] is nan, not a finite number"),
-    (whole("r", np.zeros((A, X))), r"r has shape \(2, 4\), not \(X, A\) = \(4, 2\)"),
+    (whole("r", np.zeros((A, X))), r"r has shape \(2, 4\), not \(X,\) or \(X, A\) = \(4, 2\)"),
     (whole("r", [[0, 1], [0]]), "r is not an array of numbers"),
     (whole("r", np.zeros((X, A), complex)), "r holds complex numbers"),
     (whole("discount", 0), "discount is 0; it must lie strictly between 0 and 1"),
@@ -55,7 +56,6 @@ DENSE = [
     (whole("P", np.full((X, X), 0.25)), r"P has shape \(4, 4\), not \(X, A, X\)$"),
     (whole("P", [[[1]], [[0, 1]]]), "P is not an array of numbers"),
     (whole("P", [[[10**400]]]), "P is not an array of numbers"),
-    (whole("P", sp.eye_array(4)), "P is a sparse matrix; MDP.from_sparse takes those"),
 ]
 
 SPARSE = [

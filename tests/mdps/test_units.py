@@ -64,7 +64,48 @@ def test_a_run_keeps_and_shows_its_units():
     saved = io.BytesIO()
     run.save(saved)
     assert ravi.Run.load(io.BytesIO(saved.getvalue())).units == run.units == (-3.0, 5.0)
-    assert f"regret {8 * run.regret.mean():,.2f}, " in repr(run)
-    assert f"optimum {MDP.in_units(run.optimum):.6g}, " in repr(run)
-    assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in repr(run)
-    assert "(rewards from -3 to 5)" in repr(run)
+    assert f"regret {8 * run.regret.mean():,.2f}, " in str(run)
+    assert f"optimum {MDP.in_units(run.optimum):.6g}, " in str(run)
+    assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in str(run)
+    assert "(rewards from -3 to 5)" in str(run)
+
+
+def test_tables_keep_any_bounded_rewards_in_their_units():
+    """The value in units is that of the plain Bellman equations; data frames, sparse and nested lists are one MDP."""
+    rng = np.random.default_rng(0)
+    P, r = rng.dirichlet(np.ones(3), size=(3, 2)), rng.normal(size=(3, 2, 3))
+    full = ravi.MDP.from_dense(P, r, discount=0.9, initial=0)
+    assert full.units == (r.min(), r.max())
+    policy = ravi.solve(full).policy
+    chain, earned = np.einsum("xay,xa->xy", P, policy), (policy * (P * r).sum(-1)).sum(1)
+    V = np.linalg.solve(np.eye(3) - 0.9 * chain, earned)
+    assert ravi.evaluate(ravi.Policy(table=policy, discount=0.9), full).exact == pytest.approx(V[0], rel=1e-9)
+
+    pandas, sparse = pytest.importorskip("pandas"), pytest.importorskip("scipy.sparse")
+    whole = rng.integers(-3, 8, size=(3, 2))
+    dense = ravi.MDP.from_dense(P, whole, discount=0.9, initial=0)
+    matrices = [sparse.csr_array(P[:, a]) for a in range(2)]
+    for kernel, rewards in (
+        (P.tolist(), pandas.DataFrame(whole)),
+        (matrices, whole.tolist()),
+        (matrices, sparse.csr_array(whole)),
+    ):
+        same = ravi.MDP.from_dense(kernel, rewards, discount=0.9, initial=0)
+        assert (same.digest, same.units) == (dense.digest, dense.units) == (dense.digest, (whole.min(), whole.max()))
+
+
+def test_rewards_in_the_unit_interval_stay_as_they_are_unless_a_range_is_given():
+    P, r = np.ones((1, 2, 1)), np.array([[0.25, 0.5]])
+    assert ravi.MDP.from_dense(P, r, discount=0.9, initial=0).rewards.tobytes() == r.tobytes()
+    wide = ravi.MDP.from_dense(P, r, discount=0.9, initial=0, reward_range=(-1, 1))
+    assert (wide.units, wide.rewards.tolist()) == ((-1.0, 1.0), [[0.625, 0.75]])
+    by_state = ravi.MDP.from_dense(P, [0.5], discount=0.9, initial=0)
+    assert by_state.rewards.tolist() == [[0.5, 0.5]]
+
+
+def test_rewards_of_a_linear_mdp_are_scaled_and_stay_linear():
+    phi, m = [[[1, 0]], [[0, 1]]], [[0.5, 0.5], [0, 1]]
+    made = ravi.MDP.from_linear(phi, m, [2, 4], discount=0.9, initial=0)
+    assert (made.units, made.rewards.tolist()) == ((0.0, 4.0), [[0.5], [1.0]])
+    with pytest.raises(InputError, match=r"r\[0, 0\] is -2, outside \[0, 4\]"):
+        ravi.MDP.from_linear(phi, m, [-2, 4], discount=0.9, initial=0)

@@ -9,7 +9,7 @@ from ravi.core import MDP
 from ravi.learners.fixed import fixed
 from ravi.mdps import bandit, deep_sea, garnet, riverswim
 from ravi.measures.curve import grid
-from ravi.measures.gap import SMALL, chased, follow, track
+from ravi.measures.gap import SMALL, follow, target_of, track
 from ravi.random import uniform
 from ravi.runtime.api import run
 from tests.helpers import dense
@@ -37,7 +37,7 @@ def test_returns_of_a_moving_policy_are_within_their_certified_error(X, A, disco
         logits += step * rng.normal(size=logits.shape)
         pi = np.exp(logits - logits.max(-1, keepdims=True))
         pi /= pi.sum(-1, keepdims=True)
-        follow(chased(mdp, 1e-10), tracked, pi, np.ones(2, np.int64))
+        follow(target_of(mdp, 1e-10), tracked, pi, np.ones(2, np.int64))
         for i in range(2):
             slack = 1e-13 * mdp.horizon  # of the dense solve
             assert abs(tracked.returns[i] - dense_return(mdp, pi[i])) <= tracked.error[i] + slack
@@ -52,7 +52,7 @@ def test_a_loose_tolerance_gives_a_larger_error_that_still_holds(tol):
     tracked = track(mdp, 1)
     for _ in range(30):
         pi = rng.dirichlet([1, 1, 1], 60)[None]
-        follow(chased(mdp, tol), tracked, pi, np.ones(1, np.int64))
+        follow(target_of(mdp, tol), tracked, pi, np.ones(1, np.int64))
         errors.append(tracked.error[0])
         misses.append(abs(tracked.returns[0] - dense_return(mdp, pi[0])))
     assert (np.array(misses) <= errors).all()
@@ -74,7 +74,7 @@ def test_slowly_mixing_chains_are_certified_too(discount):
             logits = sharp * rng.normal(size=(1, mdp.states, mdp.actions))
             pi = np.exp(logits - logits.max(-1, keepdims=True))
             pi /= pi.sum(-1, keepdims=True)
-            follow(chased(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
+            follow(target_of(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
             assert abs(tracked.returns[0] - dense_return(mdp, pi[0])) <= tracked.error[0] + 1e-12 * mdp.horizon
             assert tracked.error[0] < 1e-9
 

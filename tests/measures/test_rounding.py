@@ -7,7 +7,7 @@ import ravi
 from ravi.core import MDP
 from ravi.learners.fixed import fixed
 from ravi.measures.curve import grid
-from ravi.measures.gap import SMALL, chased, follow, track
+from ravi.measures.gap import SMALL, follow, target_of, track
 from ravi.measures.regret import charge
 from ravi.measures.trajectory import trajectory
 from ravi.planning.solver import solve
@@ -26,7 +26,7 @@ def error_of_return(X, A, off):
     mdp = standing(X, A)
     tracked = track(mdp, 1)
     tracked.value[:] = 1 + off
-    follow(chased(mdp, 10.0), tracked, np.full((1, X, A), 1 / A), np.ones(1, np.int64))
+    follow(target_of(mdp, 10.0), tracked, np.full((1, X, A), 1 / A), np.ones(1, np.int64))
     assert tracked.returns[0] == 0.5
     return tracked.error[0] / EPS
 
@@ -67,9 +67,11 @@ def test_the_rounding_of_a_regret():
 def test_the_rounding_of_a_trajectory_regret():
     """T eps of the sum: here of T times 1."""
     mdp, T = MDP.from_dense([[[1.0], [1.0]]], [[1.0, 0.5]], 0.5, 0), 64
-    measure = trajectory(mdp, T, 5, solve(mdp))
+    solution = solve(mdp)
+    measure = trajectory(mdp, T, 5, solution)
     both = measure._replace(results=lambda m: measure.results(m) | {"without": m.error.copy()})
     made = ravi.run(fixed(mdp.problem, [[0.0, 1.0]]), mdp, T, 1, measures=[both]).results
     assert made["trajectory_regret_total"][0] == pytest.approx(T)  # V* - V = 2 - 1 in every step
     rounding = made["trajectory_regret_error"][0] - made["without"][0]
     assert rounding / EPS == pytest.approx(T * T, rel=1e-3)
+    assert made["without"][0] >= T * solution.error > 0  # every step has that of V*, and of V^pi

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from ravi._jit.teams import made as made_room
 from ravi.estimators.counts import Counts
-from ravi.optimism import sets, supported
+from ravi.optimism import known_support, sets
 from ravi.optimism.extended_value_iteration import given
 from ravi.optimism.kl_dual import NARROW
 from tests.support.plans import backup_of
@@ -116,14 +116,14 @@ def test_a_narrow_kl_ball_is_resolved_to_twelve_digits(seen):
 
 
 KINDS = ["plain", "smoothed", "l1", "bernstein", "kl"]  # on all states
-FORMS = [*((sets, kind) for kind in KINDS), *((supported, kind) for kind in KINDS[2:])]
+FORMS = [*((sets, kind) for kind in KINDS), *((known_support, kind) for kind in KINDS[2:])]
 SHAPES = [{}, {"X": 6, "B": 6}, {"X": 40, "B": 30, "most": 400}, {"X": 12, "B": 1}]
 every_form = pytest.mark.parametrize(("where", "kind"), FORMS, ids=[f"{w.__name__[14:]}-{k}" for w, k in FORMS])
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
 def made(where, kind, r, successors, D, radius, gamma=GAMMA):
-    """A backup of each kind, on all states (`sets`) or on those that are stored (`supported`)."""
+    """A backup of each kind, on all states (`sets`) or on those that are stored (`known_support`)."""
     radii = {"l1": [radius], "bernstein": [radius, radius / 9], "kl": [radius]}.get(kind, [])
     return backup_of(getattr(where, kind), r, successors, gamma, D, *radii, reference=2 if kind == "smoothed" else 0)
 
@@ -140,7 +140,7 @@ def test_the_maximum_is_that_of_a_program(where, kind, shape):
     X, radius = V.shape[1], radii(D, rng)
     Q = backed(made(where, kind, np.zeros((1, X, 3)), successors, D, radius, 1.0), V)
     for i, x, a in pairs(D):
-        states = successors[x, a] if where is supported else np.arange(X)
+        states = successors[x, a] if where is known_support else np.arange(X)
         p, v = p_hat(successors, D, i, x, a, X)[states], V[i, states] / V[i].max()  # programs are solved to 1e-7
         d, B, one = radius[i, x, a], len(states), np.ones((1, len(states)))
         if D.visits[i, x, a] == 0:
@@ -189,7 +189,7 @@ def test_neither_batches_nor_sweeps_before_leave_a_trace_and_nothing_else_is_wri
 def test_where_all_states_are_stored_both_sets_are_one(kind, X):
     successors, D, V, rng = rows(1, X=X, B=X, most=60)
     r, radius = rng.random((1, X, 3)), radii(D, rng)
-    one, two = (made(where, kind, r, successors, D, radius) for where in (supported, sets))
+    one, two = (made(where, kind, r, successors, D, radius) for where in (known_support, sets))
     for _ in range(3):
         np.testing.assert_allclose(backed(one, V), backed(two, V), rtol=0, atol=1e-12 * (1 + V.max()))
         V = V + rng.random(V.shape) * V.max()
@@ -201,6 +201,6 @@ def test_a_bonus_is_cut_by_the_best_stored_successor():
     bonus = backup_of(sets.smoothed, r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
     Q, own = backed(bonus, V), made_room(given(r, successors, GAMMA, D, 1))
     for i in range(len(V)):
-        supported.capped(own, i, V[i], Q[i].reshape(-1))  # a view
+        known_support.capped(own, i, V[i], Q[i].reshape(-1))  # a view
     np.testing.assert_array_equal(Q, np.minimum(backed(bonus, V), r + GAMMA * V[:, successors].max(-1)))
     assert 0 < (backed(bonus, V) > Q).mean() < 1

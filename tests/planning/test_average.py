@@ -10,6 +10,8 @@ import ravi
 from ravi.core import MDP
 from ravi.planning.average import evaluate_average, solve_average
 from ravi.planning.hardness import hardness
+from ravi.planning.solver import solve
+from tests.planning import colosseum
 from tests.planning.exact import chain_of, cycle, fractions, random_mdp, random_policies, solve_linear
 
 KINDS = ["random", "tied", "deterministic", "nearly"]
@@ -176,7 +178,7 @@ def test_the_bias_is_the_optimal_one_where_several_are_solutions():
     assert solution.gain == 1.0
     assert np.ptp(solution.bias) == 0.0
     assert hardness(mdp).bias_span_error == np.inf
-    assert "2 recurrent classes" in repr(hardness(mdp))
+    assert "2 recurrent classes" in str(hardness(mdp))
 
 
 def test_an_mdp_whose_gain_depends_on_the_start_says_so():
@@ -198,18 +200,20 @@ def test_many_states_are_solved_by_sweeps():
     assert abs(evaluate_average(mdp, solution.policy).gain[0] - solution.gain) <= solution.policy_error
 
 
-@pytest.mark.parametrize(
-    ("X", "lazy", "random", "diameter"),
-    [(80, 0.001, 0.2, 98.692276), (80, 0.1, 0.01, 88.658714), (30, 0.1, 0.2, 40.103657), (25, 0.1, 0.0, 26.666565),
-     (90, 0.03, 0.0, 91.75265), (50, 0.1, 0.1, 60.42502), (10, 0.0, 0.09, 9.835678), (10, 0.0, 0.6, 20.622755)],
-)  # fmt: skip
-def test_diameters_are_those_that_colosseum_published(X, lazy, random, diameter):
-    """Its RiverSwim: a move to either side, replaced by a random one, and then by none, with these probabilities. Its
-    values were computed in single precision, to 1e-3."""
-    x, P = np.arange(X), np.zeros((X, 2, X))
-    P[x, 0, np.maximum(x - 1, 0)] = P[x, 1, np.minimum(x + 1, X - 1)] = 1
-    P = (1 - lazy) * ((1 - random) * P + random * P.mean(1, keepdims=True))
-    P[x, :, x] += lazy
-    hard = hardness(MDP.from_dense(P, np.zeros((X, 2)), 0.9, initial=0))
-    assert hard.diameter_error <= 1e-8
-    assert hard.diameter == pytest.approx(diameter, rel=2e-4)
+@pytest.mark.parametrize("row", colosseum.PUBLISHED, ids=lambda row: f"{row[0].__name__} {row[1:4]}")
+def test_diameters_and_value_norms_are_those_that_colosseum_published(row):
+    """All that its parameters determine; it computed them in single precision to 1e-3. Its value norm is no
+    standard deviation (`colosseum.their_value_norm`). Diameters of up to 100 states are the certified ones."""
+    family, sizes, lazy, random, stochastic, diameter, value_norm = row
+    P, r, states = family(*sizes, lazy, random, stochastic)
+    mdp = MDP.from_dense(P, r, 0.99, initial=0, renormalise=True)
+    if len(P) <= 100:
+        hard = hardness(mdp)
+        assert hard.diameter_error <= 1e-8
+        assert hard.diameter == pytest.approx(diameter, rel=1e-3)
+    else:
+        assert colosseum.diameter(P, states) == pytest.approx(diameter, rel=1e-3)
+    if value_norm is not None:
+        certain = ((P == 0) | (P == 1)).all() and not stochastic
+        theirs = 0.0 if certain else colosseum.their_value_norm(P, solve(mdp).V)
+        assert theirs == pytest.approx(value_norm, rel=2e-3)

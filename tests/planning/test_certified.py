@@ -10,7 +10,7 @@ import ravi
 from ravi.core import MDP
 from ravi.learners.fixed import fixed
 from ravi.mdps import deep_sea, garnet, riverswim, riverswim_mixture
-from ravi.measures.gap import chased, follow, track
+from ravi.measures.gap import follow, target_of, track
 from ravi.measures.trajectory import trajectory
 from ravi.planning.evaluation import return_of
 from ravi.planning.solver import solve
@@ -30,7 +30,7 @@ def test_the_error_of_a_return_holds_against_exact_fractions(X, discount, tol):
     for seed in range(3):
         mdp, p = garnet(X, 2, 2, seed, discount), rng.integers(1, 8, X) / 8
         pi, tracked = np.stack([p, 1 - p], -1), track(garnet(X, 2, 2, seed, discount), 1)
-        follow(chased(mdp, tol), tracked, pi[None], np.ones(1, np.int64))
+        follow(target_of(mdp, tol), tracked, pi[None], np.ones(1, np.int64))
         assert distance(tracked.returns[0], exact_return(mdp, exact_values(mdp, pi))) <= tracked.error[0]
 
 
@@ -45,7 +45,7 @@ def test_the_bound_on_a_return_is_attained_where_value_and_occupancy_are_off_in_
     tracked.value[:] = 5  # V^pi, but for
     tracked.value[0, [1, 2]] = 3, 7
     tracked.dual[0, [1, 2]] = 3, 7  # M^{-T} nu_0 has 5 and 5
-    follow(chased(mdp, 10.0), tracked, np.ones((1, X, 1)), np.ones(1, np.int64))
+    follow(target_of(mdp, 10.0), tracked, np.ones((1, X, 1)), np.ones(1, np.int64))
     ratio = abs(tracked.returns[0] - 0.5) / tracked.error[0]
     assert 0.99 < ratio <= 1
 
@@ -71,7 +71,7 @@ def test_values_do_not_run_away_where_the_occupancy_is_exact():
     """On a deterministic chain d is exact, so that V was never corrected, and was extrapolated beyond all bounds."""
     mdp = deep_sea(6)
     generator = np.random.default_rng(3)
-    against, tracked = chased(mdp, 1e-10), track(mdp, 1)
+    against, tracked = target_of(mdp, 1e-10), track(mdp, 1)
     policy = np.zeros((1, mdp.states, mdp.actions))
     policy[..., 0] = 1
     for _ in range(400):
@@ -93,7 +93,7 @@ def test_a_policy_with_a_nan_is_not_certified():
     pi = np.full((1, 20, 2), 0.5)
     pi[0, 3, 1] = np.nan
     tracked = track(mdp, 1)
-    follow(chased(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
+    follow(target_of(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
     assert np.isnan(tracked.returns[0])
     assert tracked.error[0] == np.inf
 

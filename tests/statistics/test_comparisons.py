@@ -17,25 +17,6 @@ def made(values, seeds=None, **more):
     return Scores(held, kept, tuple(held), tuple(dict.fromkeys(m for by in held.values() for m in by)), **more)
 
 
-def test_only_common_seeds_are_paired():
-    rows = [("a", seed, value) for seed, value in ((0, 1.0), (1, 2.0), (3, 4.0))]
-    rows += [("b", seed, value) for seed, value in ((3, 5.0), (1, 9.0), (7, 100.0))]
-    scores = from_table([{"learner": who, "mdp": "m", "seed": seed, "regret": x} for who, seed, x in rows])
-    found = compare(scores, "a", "b", "m")
-    assert found.pairs == 2
-    assert found.difference == interval([7.0, 1.0])
-    assert compare(scores, "b", "a", "m").difference.estimate == -4.0
-
-
-def test_no_common_seed_is_an_error():
-    scores = made(
-        {"a": {"m": [1, 2]}, "b": {"m": [1, 2]}}, {"a": {"m": np.array([0, 1])}, "b": {"m": np.array([2, 3])}}
-    )
-    with pytest.raises(InputError, match="a and b have no seed in common on m"):
-        compare(scores, "a", "b", "m")
-    assert best(scores, "m").ties == ("b",)  # which cannot be told apart from it
-
-
 def test_positive_means_that_first_is_better_also_where_larger_is():
     values = {"a": {"m": [5, 6, 7]}, "b": {"m": [1, 1, 2]}}
     assert compare(made(values), "a", "b", "m").difference.estimate < 0
@@ -77,54 +58,6 @@ def test_the_interval_of_improvement_covers(true):
         found = improvement(made({"a": {"m": a}, "b": {"m": b + np.sqrt(2) * ndtri(true)}}), "a", "b", resamples=300)
         hits += found.low <= true <= found.high
     assert hits / 500 >= 0.92 - 0.039
-
-
-def test_scores_are_divided_by_the_uniform_policy_where_it_is_there():
-    values = {"uniform": {"m": [10.0, 10.0], "n": [2.0, 2.0]}, "a": {"m": [5.0, 5.0], "n": [1.0, 2.0]}}
-    divided, words = normalised(made(values))
-    assert words == "regret divided by the mean of uniform on the same MDP"
-    assert divided.values["a"]["m"].tolist() == [0.5, 0.5]
-    assert divided.values["a"]["n"].tolist() == [0.5, 1.0]
-    columns = {f"{name} (theory)": by for name, by in values.items()}
-    assert "uniform (theory)" in normalised(made(columns))[1]
-    divided, words = normalised(made({"a": values["a"], "b": {"m": [4.0, 2.0], "n": [6.0, 2.0]}}))
-    assert words == "regret divided by the worst mean of any learner on the same MDP"
-    assert divided.values["b"]["m"].tolist() == [0.8, 0.4]
-    assert divided.values["b"]["n"].tolist() == [1.5, 0.5]
-    rewards = made({"a": {"m": [4.0, 4.0]}, "b": {"m": [1.0, 3.0]}}, larger_is_better=True)
-    assert normalised(rewards)[0].values["a"]["m"].tolist() == [2.0, 2.0]  # the worst is the smallest
-    divided, words = normalised(made(values), "a")
-    assert divided.values["uniform"]["m"].tolist() == [2.0, 2.0]
-    with pytest.raises(InputError, match="regret on m cannot be normalised: the mean of a is 0"):
-        normalised(made({"a": {"m": [0.0, 0.0]}, "b": {"m": [1.0, 1.0]}}), "a")
-
-
-def test_profiles_are_shares_of_runs_every_mdp_counting_the_same():
-    values = {"uniform": {"m": [1.0] * 4, "n": [1.0] * 4}, "a": {"m": [0.1, 0.3, 0.5, 0.7], "n": [0.2, 0.9]}}
-    found = profiles(made(values), [0.0, 0.3, 0.6, 1.0])
-    np.testing.assert_allclose(found.share["a"], [0, (0.5 + 0.5) / 2, (0.75 + 0.5) / 2, 1])
-    np.testing.assert_allclose(found.share["uniform"], [0, 0, 0, 1])
-    for name in ("a", "uniform"):
-        assert np.all(found.low[name] <= found.share[name])
-        assert np.all(found.share[name] <= found.high[name])
-        assert np.all((found.low[name] < found.high[name]) & (found.low[name] >= 0) & (found.high[name] <= 1))
-    assert "uniform" in found.normalised
-    default = profiles(made(values))
-    assert default.share["a"][-1] == 1
-    assert np.all(np.diff(default.share["a"]) >= 0)
-
-
-def test_bands_of_profiles_cover():
-    """Beta scores on two MDPs, 8 seeds each, at three thresholds; 600 data sets; four standard errors are 0.036."""
-    rng = np.random.Generator(np.random.PCG64(5))
-    taus = np.array([0.1, 0.4, 0.8])
-    true = (stats.beta.cdf(taus, 2, 4) + stats.beta.cdf(taus, 4, 2)) / 2
-    hits = np.zeros(3)
-    for _ in range(600):
-        one = {"m": rng.beta(2, 4, 8), "n": rng.beta(4, 2, 8)}
-        found = profiles(made({"uniform": {"m": [1.0], "n": [1.0]}, "a": one}), taus)
-        hits += (found.low["a"] <= true) & (true <= found.high["a"])
-    assert np.all(hits / 600 >= 0.95 - 0.036)
 
 
 def test_the_best_has_the_smallest_mean_and_ties_are_what_seeds_do_not_tell_apart():
@@ -184,15 +117,6 @@ def test_differences_within_the_errors_are_ties():
     assert best(made(flat, errors=errors, larger_is_better=True), "m")[1:3] == ("a", ("b",))
 
 
-def test_profiles_count_what_is_at_the_threshold_to_within_its_error():
-    values = {"uniform": {"m": np.full(4, 10.0)}, "a": {"m": np.array([5, 9, 10 + 1e-8, 11])}}
-    errors = {name: {"m": np.full(4, 1e-8)} for name in values}
-    assert profiles(made(values), [1.0]).share["a"] == [0.5]
-    assert profiles(made(values, errors=errors), [1.0]).share["a"] == [0.75]
-    divided, _ = normalised(made(values, errors=errors))
-    np.testing.assert_allclose(divided.errors["a"]["m"], 1e-9 * (1 + np.array([0.5, 0.9, 1, 1.1])))
-
-
 @pytest.mark.parametrize(("law", "most"), [("normal", 0.05), ("exponential", 0.05), ("steady", 0.11)])
 def test_the_truly_best_is_seldom_left_out(law, most):
     """Four learners of one mean, 8 seeds; steady: the best hardly varies, the others are exponential.
@@ -225,3 +149,53 @@ def test_a_learner_that_failed_on_hard_seeds_is_not_the_best():
 def test_seeds_are_kept_to_the_last_digit():
     rows = [{"learner": "A", "mdp": "m", "seed": 2**53 + 1, "regret": 1.0}]
     assert from_table(rows).seeds["A"]["m"].tolist() == [2**53 + 1]
+
+
+def test_only_common_seeds_are_paired():
+    seeds = {"a": {"m": np.array([0, 1, 3])}, "b": {"m": np.array([1, 3, 7])}, "c": {"m": np.array([8])}}
+    scores = made({"a": {"m": [1, 2, 4]}, "b": {"m": [9, 5, 100]}, "c": {"m": [0.5]}}, seeds)
+    found = compare(scores, "a", "b", "m")
+    assert (found.pairs, found.difference) == (2, interval([7.0, 1.0]))
+    assert compare(scores, "b", "a", "m").difference.estimate == -4.0
+    with pytest.raises(InputError, match="a and c have no seed in common on m"):
+        compare(scores, "a", "c", "m")
+    assert best(scores, "m").ties == ("a", "b")  # which cannot be told apart from c
+
+
+A = {"m": [5.0, 5.0], "n": [1.0, 2.0]}
+UNIFORM = {"m": [10.0, 10.0], "n": [2.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("scores", "by", "words", "values"),
+    [
+        (made({"uniform": UNIFORM, "a": A}), None, "the mean of uniform", {"m": [0.5, 0.5], "n": [0.5, 1]}),
+        (made({"uniform (theory)": UNIFORM, "a": A}), None, "the mean of uniform (theory)", {"m": [0.5, 0.5]}),
+        (made({"a": A, "b": {"m": [4, 2], "n": [6, 2]}}), None, "the worst mean of any learner", {"n": [0.25, 0.5]}),
+        (made({"a": A, "b": {"m": [1, 3], "n": [9, 9]}}, larger_is_better=True), None, "the worst", {"m": [2.5, 2.5]}),
+        (made({"uniform": UNIFORM, "a": A}), "a", "the mean of a", {"m": [1, 1]}),
+    ],
+)
+def test_scores_are_divided_by_the_uniform_policy_where_it_is_there(scores, by, words, values):
+    divided, said = normalised(scores, by)
+    assert said.startswith(f"regret divided by {words}")
+    for mdp, expected in values.items():
+        assert divided.values["a"][mdp].tolist() == expected
+
+
+def test_profiles_are_shares_of_runs_every_mdp_counting_the_same():
+    """What is at the threshold to within its error counts; who did not run everywhere is left out."""
+    values = {"uniform": {"m": [1.0] * 4, "n": [1.0] * 4}, "a": {"m": [0.1, 0.3, 0.5, 1 + 1e-8], "n": [0.2, 0.9]}}
+    values["b"] = {"m": [1.0]}
+    for off, last in ((0.0, 0.875), (1e-8, 1)):
+        errors = {name: {mdp: np.full(len(x), off) for mdp, x in by.items()} for name, by in values.items()}
+        found = profiles(made(values, errors=errors), [0.0, 0.3, 0.6, 1.0])
+        assert [*found.share] == ["uniform", "a"]
+        np.testing.assert_allclose(found.share["a"], [0, 0.5, (0.75 + 0.5) / 2, last])
+        np.testing.assert_allclose(found.share["uniform"], [0, 0, 0, 1])
+        for name, share in found.share.items():
+            low, high = found.low[name], found.high[name]
+            assert ((low >= 0) & (low <= share) & (share <= high) & (high <= 1) & (low < high)).all()
+    default = profiles(made(values)).share["a"]
+    assert default[-1] == 1
+    assert (np.diff(default) >= 0).all()

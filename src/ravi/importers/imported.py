@@ -19,7 +19,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array
-from ravi.mdps.tables import RENORMALISED, table_of
+from ravi.mdps.tables import RENORMALISED, reward_units, table_of
 from ravi.validation import InputError, policy_table, require_memory
 
 
@@ -93,7 +93,7 @@ def mdp_of_entries(
     stands_for = np.maximum.accumulate(np.where(there, np.arange(A), -1), axis=1)
     stands_for = np.where(stands_for < 0, there.argmax(1)[:, None], stands_for)
     stands_for[ends] = np.arange(A)
-    low, high = _reward_range(r[p > 0], bool(ends.any()))
+    low, high = reward_units(r[p > 0], zero=bool(ends.any()))
     one, distance = np.zeros((X, A)), np.zeros((X, A))  # a reward of the pair, and the mean distance from it:
     one[x, a] = r
     np.add.at(distance, (x, a), p * (r - one[x, a]))  # exact where all are the same
@@ -126,15 +126,6 @@ def _check_sums(total: Array, there: Array, renormalise: bool, where: Callable[[
         x, a = validation.first(wrong)
         hint = "" if off[x, a] > RENORMALISED or renormalise else "; renormalise=True rescales such rows"
         raise InputError(f"{where(x, a)}: the probabilities sum to {total[x, a]:.10g}, not 1{hint}")
-
-
-def _reward_range(earned: Array, ends: bool) -> tuple[float, float]:
-    """The rewards that 0 and 1 represent: 0 and 1 if all rewards lie between them, else the least and the largest."""
-    low, high = float(np.min(earned, initial=np.inf)), float(np.max(earned, initial=-np.inf))
-    low, high = (min(low, 0.0), max(high, 0.0)) if ends else (low, high)
-    if 0 <= low <= high <= 1:
-        return 0.0, 1.0
-    return (low, high) if low < high else (low, low + 1.0)
 
 
 def _transitions(x: Array, a: Array, y: Array, p: Array, ends: Array, there: Array, stands_for: Array) -> Any:

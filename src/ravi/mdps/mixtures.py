@@ -94,7 +94,7 @@ def distinct(u: np.ndarray, X: int) -> np.ndarray:
 
 
 MOST = 10**6  # simulators
-BROUGHT = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
+FIELDS = ("rewards", "discount", "initial", "units")  # by simulators that are MDPs
 
 
 @overload
@@ -163,13 +163,13 @@ def ensemble(
     >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **given).dimension  # d
     2
     """
-    given = _together(simulators)
+    given = _labelled(simulators)
     kernels = _kernels(given, rewards, states, actions)
     (X, A), d = kernels[0].shape, len(kernels)
     if callable(rewards):
         rewards = _rewards(rewards, X, A)
     known = {"rewards": rewards, "discount": discount, "initial": initial, "units": units}
-    told = _told(given, known, X)
+    fields = _fields_of(given, known, X)
     successors, place = support(
         np.concatenate([kernel.pair for kernel in kernels]),
         np.concatenate([kernel.successor for kernel in kernels]),
@@ -180,12 +180,12 @@ def ensemble(
     psi = np.zeros((successors.size, d))
     column = np.repeat(np.arange(d), [kernel.value.size for kernel in kernels])  # whose entry it is
     psi[place, column] = np.concatenate([kernel.value for kernel in kernels])
-    told |= {
+    fields |= {
         "successors": successors.reshape(X, A, -1), "features": psi.reshape(X, A, -1, d), "parameter_bound": 1.0,
         "feature_bound": float(np.sqrt(d)), "name": name,
     }  # fmt: skip
     if weights is None:
-        return Problem(**told)
+        return Problem(**fields)
     if (
         isinstance(weights, (int, np.integer))
         and not isinstance(weights, validation.NO_NUMBER)
@@ -193,7 +193,7 @@ def ensemble(
     ):
         raise InputError(f"weights is {validation.shown(weights)}, but simulators are 0 to {d - 1}")
     theta = validation.distribution(weights, d, "weights")
-    return MDP(**told, transitions=told["features"] @ theta, parameter=theta)
+    return MDP(**fields, transitions=fields["features"] @ theta, parameter=theta)
 
 
 def garnets(
@@ -223,7 +223,7 @@ def garnets(
     return ensemble(mdps, exponentials / exponentials.sum(), name=name)
 
 
-def _together(simulators: Any) -> dict[str, Any]:
+def _labelled(simulators: Any) -> dict[str, Any]:
     """The simulators by the names that errors give them."""
     if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
         raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
@@ -278,11 +278,11 @@ def _rewards(function: Callable[[int, int], Any], X: int, A: int) -> np.ndarray:
     return r
 
 
-def _told(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[str, Any]:
+def _fields_of(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[str, Any]:
     """Rewards, discount, start and units: as given, or as the first MDP brings them; no MDP may bring others."""
     mdps = {label: one for label, one in given.items() if isinstance(one, MDP)}
-    told: dict[str, Any] = {}
-    for word in BROUGHT:
+    fields: dict[str, Any] = {}
+    for word in FIELDS:
         value, source = known[word], "the one given"
         if value is None and mdps:
             source, value = next((label, getattr(one, word)) for label, one in mdps.items())
@@ -294,8 +294,8 @@ def _told(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> dict[st
             value = validation.distribution(value, X)
         for label, one in mdps.items():
             _same(word, getattr(one, word), value, label, source)
-        told[word] = value
-    return told
+        fields[word] = value
+    return fields
 
 
 def _same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:

@@ -20,10 +20,14 @@ RENORMALISED = 1e-3  # `renormalise` rescales rows that are off by at most this;
 ROUNDING = 1e-12  # <theta, psi> below zero by at most this is zero: psi and theta cancel to a few ulps
 
 
-def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+def from_dense(
+    P: Any, r: Any, discount: float, initial: Any, *, reward_range: Any = None, renormalise: bool = False,
+    name: str = "mdp",
+) -> MDP:  # fmt: skip
     """See `MDP.from_dense`."""
-    if hasattr(P, "tocoo"):
-        raise InputError("P is a sparse matrix; MDP.from_sparse takes those")
+    more: dict[str, Any] = {"reward_range": reward_range, "renormalise": renormalise, "name": name}
+    if hasattr(P, "tocoo") or (isinstance(P, (list, tuple)) and P and hasattr(P[0], "tocoo")):
+        return from_sparse(P, r, discount, initial, **more)
     P = validation.finite(P, "P")
     if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
         turned = P.ndim == 3 and P.shape[1] == P.shape[2]
@@ -38,10 +42,17 @@ def from_dense(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bo
     require_memory(24 * int(np.count_nonzero(P)), what, less)
     rows = P.reshape(X * A, X)
     count, where = np.count_nonzero(rows, axis=1), np.nonzero(rows)
-    return _from_entries(count, where[1], rows[where], X, A, r, discount, initial, renormalise, name)
+    earned = _numbers(r)
+    if earned.shape == P.shape:  # r(x, a, x'): what counts is its mean, and the range is that of what can occur
+        more["reward_range"] = reward_units(earned[P > 0]) if reward_range is None else reward_range
+        earned = (P * earned).sum(-1)
+    return _from_entries(count, where[1], rows[where], X, A, earned, discount, initial, **more)
 
 
-def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: bool = False, name: str = "mdp") -> MDP:
+def from_sparse(
+    P: Any, r: Any, discount: float, initial: Any, *, reward_range: Any = None, renormalise: bool = False,
+    name: str = "mdp",
+) -> MDP:  # fmt: skip
     """See `MDP.from_sparse`. Entries that a matrix holds twice are added up, as SciPy reads them."""
     from scipy.sparse import csr_array
 
@@ -80,8 +91,9 @@ def from_sparse(P: Any, r: Any, discount: float, initial: Any, *, renormalise: b
             raise InputError(f"{entry} is {table.data[i]:g}, {what}")
     table.eliminate_zeros()
     return _from_entries(
-        np.diff(table.indptr), table.indices, table.data, X, A, r, discount, initial, renormalise, name
-    )
+        np.diff(table.indptr), table.indices, table.data, X, A, _numbers(r), discount, initial,
+        reward_range=reward_range, renormalise=renormalise, name=name,
+    )  # fmt: skip
 
 
 def from_features(
@@ -107,9 +119,10 @@ def from_features(
         validation.sums_to_one(P, "transitions")
     except InputError as error:
         raise InputError(f"features that do not make a kernel: <theta, psi> gives {error}") from None
+    r, units = scaled(_numbers(rewards, "rewards"))
     return MDP(
-        rewards=rewards, successors=successors, transitions=P, initial=initial, discount=discount, features=psi,
-        parameter=theta, parameter_bound=parameter_bound, feature_bound=feature_bound, name=name,
+        rewards=r, successors=successors, transitions=P, initial=initial, discount=discount, features=psi,
+        parameter=theta, parameter_bound=parameter_bound, feature_bound=feature_bound, name=name, units=units,
     )  # fmt: skip
 
 
@@ -131,7 +144,10 @@ def from_linear(
         raise InputError(f"<phi, m> gives P{list(map(int, index))} = {P[index]:g}, a negative probability")
     inside = np.clip(r, 0, 1)
     r = inside if np.abs(r - inside).max() <= ROUNDING else r
-    return replace(from_dense(np.maximum(P, 0), r, discount, initial), pair_features=phi, name=name)
+    top = max(1.0, float(r.max()))  # rewards are scaled, and not shifted: r must stay linear in phi
+    return replace(
+        from_dense(np.maximum(P, 0), r, discount, initial, reward_range=(0, top)), pair_features=phi, name=name
+    )
 
 
 def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) -> tuple[np.ndarray, np.ndarray]:
@@ -210,18 +226,44 @@ def mixture_of(
 
 
 def _from_entries(
-    count: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: Any, discount: float, initial: Any,
-    renormalise: bool, name: str,
+    count: np.ndarray, successor: np.ndarray, value: np.ndarray, X: int, A: int, r: np.ndarray, discount: float,
+    initial: Any, *, reward_range: Any, renormalise: bool, name: str,
 ) -> MDP:  # fmt: skip
     """The MDP of the non-zero P(successor | pair) = value, in order; of each pair there are `count`."""
-    rewards = validation.between(validation.shaped(validation.finite(r, "r"), (X, A), "r", "(X, A)"), 0, 1, "r")
+    r = np.broadcast_to(r[:, None], (X, A)) if r.shape == (X,) else validation.shaped(r, (X, A), "r", "(X,) or (X, A)")
+    rewards, units = scaled(r, None if reward_range is None else validation.units(reward_range, "reward_range"))
     successors, own = _padded(count, successor)
     P = np.zeros(successors.shape)
     P[own] = value
     return MDP(
         rewards=rewards, successors=successors.reshape(X, A, -1),
         transitions=_normalised(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,
+        units=units,
     )  # fmt: skip
+
+
+def _numbers(r: Any, name: str = "r") -> np.ndarray:
+    """Rewards as an array, of a sparse matrix too."""
+    return validation.finite(r.toarray() if hasattr(r, "tocoo") else r, name)
+
+
+def reward_units(rewards: np.ndarray, *, zero: bool = False) -> tuple[float, float]:
+    """The rewards that 0 and 1 stand for: 0 and 1 if all rewards lie between them, else the least and the largest.
+    zero: a reward of 0 can occur too."""
+    low, high = float(np.min(rewards, initial=np.inf)), float(np.max(rewards, initial=-np.inf))
+    low, high = (min(low, 0.0), max(high, 0.0)) if zero else (low, high)
+    if 0 <= low <= high <= 1:
+        return 0.0, 1.0
+    return (low, high) if low < high else (low, low + 1.0)
+
+
+def scaled(rewards: np.ndarray, units: tuple[float, float] | None = None) -> tuple[np.ndarray, tuple[float, float]]:
+    """Rewards in [0, 1], and what 0 and 1 stand for; those that lie there already are left as they are."""
+    low, high = reward_units(rewards) if units is None else units
+    validation.between(rewards, low, high, "r")
+    if (low, high) == (0.0, 1.0):
+        return rewards, (low, high)
+    return np.clip((rewards - low) / (high - low), 0.0, 1.0), (low, high)
 
 
 def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:

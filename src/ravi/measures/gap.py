@@ -72,24 +72,11 @@ def track(mdp: MDP, n: int) -> Tracked:
     )  # fmt: skip
 
 
-class Scratch(NamedTuple):
-    """What teams write while they follow; `team()` first."""
-
-    value: Array  # rho_V                     (teams, X)
-    dual: Array  # rho_d                      (teams, X)
-    old: Array  # V and d of the policy before   (teams, X, 2)
-    drawn: Array  # the policy that is played    (teams, X, A)
-    share: Array  # gamma d pi of every pair  (teams, A X)
-    small: Array  # for elimination           (teams, X, X), where X is small
-
-
-def rooms(X: int, A: int, teams: int) -> tuple[Room, ...]:
+def scratch(X: int, A: int, teams: int) -> tuple[Room, ...]:
+    """What teams write while they follow: rho_V (teams, X) and rho_d, V and d of the policy before (teams, X, 2), the
+    policy that is played (teams, X, A), gamma d pi of every pair (teams, A X); and for elimination (teams, X, X)."""
     few = X if X <= SMALL else 1
     return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (X, 2), (X, A), (A * X,), (few, few)))
-
-
-def scratch(X: int, A: int, teams: int) -> Scratch:
-    return Scratch(*made(rooms(X, A, teams)))
 
 
 class Entries(NamedTuple):
@@ -113,12 +100,12 @@ def entries(tables: Tables) -> Entries:
     rows = np.maximum.reduceat(many, y[::APART])  # of the lists of APART states side by side
     start = (APART * (np.cumsum(rows) - rows))[y // APART] + y % APART
     place = np.repeat(start, many) + APART * (np.arange(first[-1]) - np.repeat(first[:-1], many))
-    pair, laid = np.zeros((2, APART * rows.sum()))
-    pair[place], laid[place] = before.pair[there] % A * X + before.pair[there] // A, weight[there]
-    return Entries(start.astype(np.uint32), many.astype(np.uint32), pair.astype(np.uint32), laid)
+    pair, entry = np.zeros((2, APART * rows.sum()))
+    pair[place], entry[place] = before.pair[there] % A * X + before.pair[there] // A, weight[there]
+    return Entries(start.astype(np.uint32), many.astype(np.uint32), pair.astype(np.uint32), entry)
 
 
-class Chased(NamedTuple):
+class Target(NamedTuple):
     """What policies are scored against."""
 
     tables: Tables
@@ -128,18 +115,18 @@ class Chased(NamedTuple):
     patience: int  # sweeps, then V is solved for
 
 
-def chased(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = False) -> Chased:
+def target_of(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = False) -> Target:
     """shared: by teams of several threads, which alone read the predecessors of a state (`residuals`)."""
     made, none = tables(mdp), np.zeros(0, np.uint32)
     into = entries(made) if shared else Entries(none, none, none, np.zeros(0))
-    return Chased(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
+    return Target(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
 
 
-def follow(chased: Chased, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:
+def follow(target: Target, tracked: Tracked, policy: Array, wanted: Array) -> None:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
-    wanted > 0; in place. room: of one team."""
-    room = scratch(policy.shape[1], policy.shape[2], 1) if room is None else room
-    (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *chased, policy, wanted, *tracked, *room)
+    wanted > 0; in place."""
+    room = made(scratch(policy.shape[1], policy.shape[2], 1))
+    (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *target, policy, wanted, *tracked, *room)
 
 
 @partial(compiled, _nrt=True)  # it copies V, also where what calls it allocates nothing
@@ -152,12 +139,12 @@ def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def given_up(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
+def unsolved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """Where nothing can be allocated: V stays as sweeps left it, and is certified as it is."""
     return False
 
 
-def _swept_to(  # type: ignore[no-untyped-def]
+def _sweep_both(  # type: ignore[no-untyped-def]
     tables, into, nu0, tol, patience, pi, V, d, value_step, dual_step, rho_V, rho_d, old, share, rounding
 ):  # fmt: skip
     """V and d, swept; whether that was enough, its bound, min rho_V and max rho_V. A team's."""
@@ -189,8 +176,8 @@ def _swept_to(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def swept_to(*_):  # type: ignore[no-untyped-def]
-    """In place of `_swept_to` where there are few states, which are eliminated: less to compile."""
+def sweep_both(*_):  # type: ignore[no-untyped-def]
+    """In place of `_sweep_both` where there are few states, which are eliminated: less to compile."""
     return False, 0.0, 0.0, 0.0
 
 
@@ -239,7 +226,7 @@ def _follow(  # type: ignore[no-untyped-def]
                 sync()
             swept = X > SMALL
             if swept:
-                swept, bound, low, high = swept_to(
+                swept, bound, low, high = sweep_both(
                     tables, into, nu0, tol, patience, pi, V, d, value_step[i], dual_step[i], rho_V, rho_d, old, share,
                     rounding,
                 )  # fmt: skip
@@ -331,6 +318,6 @@ def value_residual(tables, pi, V, d, rho_V, share):  # type: ignore[no-untyped-d
     return team_min(low), team_max(high)
 
 
-FOLLOW = bound_to(_follow, swept_to=bound_to(_swept_to, solved=solved))
-FOLLOW_SWEEPING = bound_to(_follow, swept_to=bound_to(_swept_to, solved=given_up))  # allocates nothing
-FOLLOW_SMALL = bound_to(_follow, swept_to=swept_to)
+FOLLOW = bound_to(_follow, sweep_both=bound_to(_sweep_both, solved=solved))
+FOLLOW_SWEEPING = bound_to(_follow, sweep_both=bound_to(_sweep_both, solved=unsolved))  # allocates nothing
+FOLLOW_SMALL = bound_to(_follow, sweep_both=sweep_both)

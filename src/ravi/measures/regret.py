@@ -20,7 +20,7 @@ from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
-from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Chased, Tracked, chased, rooms, track
+from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, scratch, target_of, track
 from ravi.measures.recording import compiled_measure
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.evaluation import staged_values
@@ -96,9 +96,9 @@ def regret(
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
         return scored, m.tracked.returns, m.tracked.error, charged, rows, starts, gaps
 
-    def own_of(against: Chased) -> Callable[[Regret, int, int], tuple[Any, ...]]:
+    def own_of(against: Target) -> Callable[[Regret, int, int], tuple[Any, ...]]:
         def of(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
-            return own((tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams)), m, rows)
+            return own((tuple(against), tuple(m.tracked), scratch(mdp.states, mdp.actions, teams)), m, rows)
 
         return of
 
@@ -118,10 +118,10 @@ def regret(
     if stages:
         return compiled_measure("regret", init, results, some, before=bring, declared=False)
     scored = _RECORD_SMALL if mdp.states <= SMALL else _RECORD_HERE
-    here = some._replace(record=scored, own=own_of(chased(mdp, tol)))
+    here = some._replace(record=scored, own=own_of(target_of(mdp, tol)))
 
     def own_there(*arguments: Any) -> tuple[Any, ...]:
-        return own_of(chased(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True))(*arguments)
+        return own_of(target_of(mdp, tol, sweep_limit(mdp.discount, EPS), shared=True))(*arguments)
 
     return compiled_measure("regret", init, results, Recorder(_RECORD, own_there, here.rows, log, 0, False, here))
 

@@ -11,7 +11,7 @@ for sets C(x, a) of distributions over all X states:
     kl          KL(p_hat || p) <= d                                                             (KL-UCRL)
 
 p_hat = N' / n is zero beyond the stored successors, and p need not be: a pair that was never played may lead anywhere.
-(For a learner that is told the successors, `ravi.optimism.supported` has the sets on them.)
+(For a learner that is told the successors, `ravi.optimism.known_support` has the sets on them.)
 Each is two compiled functions of one seed, a team's (`ravi._jit.teams`): what does not depend on V is prepared once,
 and a sweep reads the counts and writes the maxima only (`ravi.optimism.extended_value_iteration.Sets`). With V negated
 and the result too, it is the minimum over the set.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ravi.core import MDP, Array
-from ravi.optimism.supported import outcomes
+from ravi.optimism.known_support import outcomes
 from ravi.theory import Bound, constants, generic, kl, mixture, tabular, unknown_rewards
 from ravi.verify.distance import growth, in_norm, solved
 from ravi.verify.record import Books, standardised

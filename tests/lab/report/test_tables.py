@@ -285,6 +285,9 @@ def test_pairs_are_compared_by_seed(tmp_path):
     assert (row["estimate"], row["low"], row["high"], row["pairs"]) == (*told.difference[:3], 8)
     assert row["estimate"] == pytest.approx((REGRETS["psrl"] - REGRETS["ravi-ucb"]).mean())
     assert row["improvement"] == improvement(held, EVIL, "PSRL").estimate
+    assert 0 < told.difference.estimate > told.difference.low <= 0
+    marks = {(cells[1].text, cells[2].text): cells[3].mark for cells in made.panels[0].rows}
+    assert marks == {("uniform", EVIL): "", ("uniform", "PSRL"): "", (EVIL, "PSRL"): ""}
     own = comparison_table(found, first="PSRL")
     assert [(one["first"], one["second"]) for one in own.records] == [("PSRL", "uniform"), ("PSRL", EVIL)]
     assert own.panels[0].rows[0][3].mark == "best"

@@ -7,7 +7,7 @@ learner finds its parts (the names in its module), so that the audit, which has 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -110,6 +110,16 @@ def made(make, *given, **more):
 def around(change):
     """change(learner)."""
     return lambda patch, setting: change(setting.build())
+
+
+def replaced(**rules):
+    """The learner with other functions, each of which is given the sound learner first."""
+
+    def make(patch, setting):
+        sound = setting.build()
+        return sound._replace(**{name: partial(rule, sound) for name, rule in rules.items()})
+
+    return make
 
 
 def on_arrays(patch):

@@ -12,7 +12,7 @@ from ravi.runtime.walk import walk
 from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
-from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, put
+from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, put, replaced
 from tests.verify.mutations.sets import another_action, around, times
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
@@ -64,15 +64,10 @@ def forgotten(patch, setting):
     return around(learner, plan)
 
 
-def every_candidate(patch, setting):
-    learner = setting.build()
-
-    def plan(state):
-        state = learner.plan(state)
-        state.policy[:] = state.candidate.policy
-        return state
-
-    return around(learner, plan)
+def every_candidate(learner, state):
+    state = learner.plan(state)
+    state.policy[:] = state.candidate.policy
+    return state
 
 
 def wrong_place(patch, setting):
@@ -115,7 +110,7 @@ ROWS = [
         ),
     ),
     ("the least optimistic action is played", "K4 K5", GREEDY, lambda patch, setting: another_action(setting.build())),
-    ("every candidate is played", "K4", DRAWN, every_candidate),
+    ("every candidate is played", "K4", DRAWN, replaced(plan=every_candidate)),
     ("moves are counted in the wrong place", "K1", VERTICES, wrong_place),
     ("phases end at resets only", "KM6a K9a", LONG, resets_only),
     (

@@ -15,7 +15,7 @@ from ravi.optimism import bonuses
 from ravi.runtime import tree
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.theory import tabular
-from tests.verify.mutations import Mistakes, Setting, around, by, changed, in_millionths, put
+from tests.verify.mutations import Mistakes, Setting, around, by, changed, in_millionths, put, replaced
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
 COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6, moves=0)
@@ -104,14 +104,9 @@ def raw_samples(patch, setting):
     return setting.build()
 
 
-def counted_twice(patch, setting):
-    learner = setting.build()
-
-    def add(state, path):
-        learner.parts.estimator.add(state.data, state.V, path)
-        return learner.add(state, path)
-
-    return learner._replace(add=add)
+def counted_twice(learner, state, path):
+    learner.parts.estimator.add(state.data, state.V, path)
+    return learner.add(state, path)
 
 
 # ---- the steps
@@ -140,17 +135,10 @@ def no_mirror_step(patch, setting):
     return setting.build()
 
 
-def one_less(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        *_, before, _ = (tree.copy(one) for one in learner.parts.backups(s))
-        done = learner.plan(s)
-        return done._replace(
-            V_last=before.V_last, Q=before.Q, log_policy=before.log_policy, last_policy=before.last_policy
-        )
-
-    return learner._replace(plan=plan)
+def one_less(learner, s):
+    *_, before, _ = (tree.copy(one) for one in learner.parts.backups(s))
+    done = learner.plan(s)
+    return done._replace(V_last=before.V_last, Q=before.Q, log_policy=before.log_policy, last_policy=before.last_policy)
 
 
 def stale(patch, setting):
@@ -168,55 +156,30 @@ def stale(patch, setting):
 # ---- what is played
 
 
-def undrawn(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        done = learner.plan(s)
-        return done._replace(V=done.V_last.copy(), policy=done.last_policy.copy())
-
-    return learner._replace(plan=plan)
+def undrawn(learner, s):
+    done = learner.plan(s)
+    return done._replace(V=done.V_last.copy(), policy=done.last_policy.copy())
 
 
-def the_first(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        first = tree.copy(next(iter(learner.parts.backups(s))))
-        return learner.plan(s)._replace(V=first.V_last, policy=first.last_policy)
-
-    return learner._replace(plan=plan)
+def the_first(learner, s):
+    first = tree.copy(next(iter(learner.parts.backups(s))))
+    return learner.plan(s)._replace(V=first.V_last, policy=first.last_policy)
 
 
-def drawn_once(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        time = s.time.copy()
-        return learner.plan(s._replace(time=0 * time + 1))._replace(time=time)
-
-    return learner._replace(plan=plan)
+def drawn_once(learner, s):
+    time = s.time.copy()
+    return learner.plan(s._replace(time=0 * time + 1))._replace(time=time)
 
 
-def another_value(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        done = learner.plan(s)
-        return done._replace(V=done.V_last.copy())
-
-    return learner._replace(plan=plan)
+def another_value(learner, s):
+    done = learner.plan(s)
+    return done._replace(V=done.V_last.copy())
 
 
-def another_target(patch, setting):
-    learner = setting.build()
-
-    def add(s, path):
-        V = s.V.copy()
-        done = learner.add(s._replace(V=s.V_last), path)
-        return done._replace(V=V)
-
-    return learner._replace(add=add)
+def another_target(learner, s, path):
+    V = s.V.copy()
+    done = learner.add(s._replace(V=s.V_last), path)
+    return done._replace(V=V)
 
 
 ROWS = [
@@ -278,7 +241,7 @@ ROWS = [
     ),
     ("P_hat V is that of V_{i-1}", "V1b", COUNTS, late_estimate),
     ("samples are added with V, not with V in parts of its span", "V2b", REGRESSION, raw_samples),
-    ("counts are updated twice", "V2a", COUNTS, counted_twice),
+    ("counts are updated twice", "V2a", COUNTS, replaced(add=counted_twice)),
     # the steps
     (
         "eta is another than the learner says",
@@ -316,7 +279,7 @@ ROWS = [
     ),
     ("V is the logarithm of a sum, not of a mean", "V1a V6c", OLDER_Q, unweighted),
     ("pi is greedy for Q: no mirror step", "V1c V5a", COUNTS, no_mirror_step),
-    ("the plan makes M - 1 backups", "V7a", COUNTS, one_less),
+    ("the plan makes M - 1 backups", "V7a", COUNTS, replaced(plan=one_less)),
     ("the plan is made with the data of the epoch before", "V7a", COUNTS, stale),
     (
         "policies begin anew with every epoch",
@@ -331,11 +294,11 @@ ROWS = [
         ),
     ),
     # what is played
-    ("the last policy is played, not one that is drawn", "V7b V7c", COUNTS, undrawn),
-    ("the first of the M policies is played", "V7b V7c V7d", ONE_STATE, the_first),
-    ("the draw is the same in every epoch", "V7b", COUNTS, drawn_once),
-    ("pi_m is played, and V of the last backup goes into ADD", "V7b", REGRESSION, another_value),
-    ("ADD is given V of the last backup behind the back of the state", "V2b", REGRESSION, another_target),
+    ("the last policy is played, not one that is drawn", "V7b V7c", COUNTS, replaced(plan=undrawn)),
+    ("the first of the M policies is played", "V7b V7c V7d", ONE_STATE, replaced(plan=the_first)),
+    ("the draw is the same in every epoch", "V7b", COUNTS, replaced(plan=drawn_once)),
+    ("pi_m is played, and V of the last backup goes into ADD", "V7b", REGRESSION, replaced(plan=another_value)),
+    ("ADD is given V of the last backup behind the back of the state", "V2b", REGRESSION, replaced(add=another_target)),
     # the bounds
     (
         "S, what bonuses may sum to, is a thousandth",

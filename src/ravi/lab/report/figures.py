@@ -23,8 +23,8 @@ import numpy as np
 
 from ravi import validation
 from ravi.display.printable import titled
-from ravi.display.style import COLOURS, Drawn, known_formats, library, slug, written
-from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_figure, regret_of
+from ravi.display.style import Drawn, known_formats, library, slug
+from ravi.lab.report.curves import Curves, gap_curves, gap_of, mean_gap, regret_curves, regret_of
 from ravi.lab.report.summary import Panel, Row, curves, panels, summary
 from ravi.runtime import archive
 from ravi.runtime.result import Run
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ravi.core import MDP
     from ravi.lab.experiments.results import Results
 
-__all__ = ["COLOURS", "drawn", "each_written", "groups", "index_page", "regret_figure", "written"]
 POINTS = 60  # of a line of the theory
 EACH = 4  # figures that a process has to draw at least: it takes about as long to start
 KINDS = {  # in the order of the page
@@ -216,7 +215,7 @@ def theory(group: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     label, row = next(iter(group.rows.items()))
     facts = row.facts
-    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or of the average reward
+    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or has no discount
         return {}
     times = np.unique(np.rint(np.geomspace(group.curves[label].times[0], group.panel.steps, POINTS)))
     found = {"t × optimum": times * facts["optimum"]}

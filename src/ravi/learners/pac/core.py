@@ -54,8 +54,8 @@ from ravi._jit.teams import each, team
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.bellman import entries_of
 from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Action, Policy, Value
@@ -79,6 +79,32 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
+class Model(NamedTuple):
+    """What backups are made of; a pair is x A + a."""
+
+    rewards: Array  # (X A,)
+    successors: Array  # (X A, B)
+    discount: float
+    horizon: float
+    beta: float
+    radius: float  # c
+    least: int
+    support: bool  # whether p is on the stored successors only
+    theta: float
+
+
+class Plan(NamedTuple):
+    """The arrays of one seed, written in place."""
+
+    visits: Array  # (X A,)
+    moves: Array  # (X A, B)
+    Q: Array  # (X A,)
+    V: Array  # (X,)
+    best: Array  # (X,)
+    known: Array  # (X,)
+    policy: Array  # (X, A)
+
+
 class Options(NamedTuple):
     """What may be said of a learner of this family (`ravi.learners.options.takes`)."""
 
@@ -95,7 +121,7 @@ class Options(NamedTuple):
             validation.positive(self.accuracy, "accuracy"),
             validation.positive(self.tolerance, "tolerance"),
         )
-        return Options(scale, delta, accuracy, self.m, tolerance, "on" if is_told(self.support) else "off")
+        return Options(scale, delta, accuracy, self.m, tolerance, "on" if uses_support(self.support) else "off")
 
 
 def optimistic(
@@ -103,44 +129,39 @@ def optimistic(
     least: int = 1, most: int = UNLIMITED,
 ) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
-    told = is_told(o.support)
-    problem = known(problem, told)
-    X, A, r = problem.states, problem.actions, problem.rewards
-    gamma, H = problem.discount, problem.horizon
-    theta = max(o.tolerance / (gamma * H), GRAIN * H)
-    constants = gamma, H, beta, radius, min(least, UNLIMITED), told, theta
+    support = uses_support(o.support)
+    problem = on_support(problem, support)
+    X, A, gamma, H = problem.states, problem.actions, problem.discount, problem.horizon
+    pairs, theta = X * A, max(o.tolerance / (gamma * H), GRAIN * H)
+    rows = problem.rewards.reshape(pairs), problem.successors.reshape(pairs, -1)
+    model = Model(*rows, gamma, H, beta, radius, min(least, UNLIMITED), support, theta)
 
     def init(keys: Array) -> State:
         n = len(keys)
-        alike = (np.tile(array, (n, *[1] * array.ndim)) for array in _unplayed(r, problem.successors, *constants))
-        Q, V, best, known = alike
+        Q, V, best, known = (np.tile(array, (n, *[1] * array.ndim)) for array in _unplayed(model, A))
         return State(tallies(problem, n), Q, V, best, known, np.full((n, X, A), 1 / A))
 
     start, entries = entries_of(problem.successors)
-    index = np.concatenate([np.arange(X * A, dtype=start.dtype), start, entries])
-    rows = problem.successors.reshape(X * A, -1)  # a pair is x A + a
+    index = np.concatenate([np.arange(pairs, dtype=start.dtype), start, entries])
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        n, pairs = len(s.policy), X * A
+        n = len(s.policy)
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
-        told_of, seeds = (r.reshape(pairs), rows, index, min(most, UNLIMITED)), (visits, moves, Q, s.V, s.known)
-        return (s.best, s.policy), *told_of, *constants, *seeds, *_room(teams, X)
+        places = X * problem.branching
+        whole, real = np.zeros((teams, 3 * X + 1 + places), np.int32), np.empty((teams, 4 * X + places))  # of `_parted`
+        return (s.best, s.policy), model, index, min(most, UNLIMITED), visits, moves, Q, s.V, s.known, whole, real
 
-    made = settings | {"tolerance": gamma * H * theta} | recorded(told)
+    made = settings | {"tolerance": gamma * H * theta} | support_setting(support)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    return compiled_learner(name, init, form, made, side_information=SideInformation(told))
-
-
-def _room(teams: int, X: int) -> tuple[Array, Array]:
-    """What `_parted` parts, of every team. Two arrays: a step of a stream pays for each that it passes."""
-    return np.zeros((teams, 2 * X), np.int32), np.empty((teams, 2 * X))
+    return compiled_learner(name, init, form, made, side_information=SideInformation(support))
 
 
 @compiled
 def _parted(whole, real, X):  # type: ignore[no-untyped-def]
-    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); the queue of `_spread`,
-    and whether a state is in it (X,)."""
-    return whole[:X], real[:X], real[X:], (whole[:X], whole[X:])
+    """The pairs of the greedy policy, their backups, and the changes of the last sweep (X,); these pairs as `_lay_out`
+    writes them; the queue of `_spread`, and whether a state is in it (X,)."""
+    entries = real[2 * X : 3 * X], real[3 * X : 4 * X], whole[2 * X : 3 * X + 1], whole[3 * X + 1 :], real[4 * X :]
+    return whole[:X], real[:X], real[X : 2 * X], entries, (whole[:X], whole[X : 2 * X])
 
 
 @compiled
@@ -158,76 +179,62 @@ def one_hot(own, i, t):  # type: ignore[no-untyped-def]
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A plan after every step; whether the policy is another one."""
-    ((best, policy), rewards, rows, index, most, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, known,
-     whole, real) = own  # fmt: skip
+    (best, policy), model, index, most, visits, moves, Q, V, known, whole, real = own
     p, k = x * policy.shape[2] + a, team()
     if visits[i, p] >= most:
         return False
     visits[i, p] += 1
     moves[i, p, slot] += 1
-    if visits[i, p] < least:
+    if visits[i, p] < model.least:
         return False
-    differing = _settle(
-        rewards, rows, gamma, H, beta, radius, least, told, theta, visits[i], moves[i], Q[i], V[i], best[i], known[i],
-        policy[i], p, t, index, whole[k], real[k],
-    )  # fmt: skip
-    return differing > 0
+    plan = Plan(visits[i], moves[i], Q[i], V[i], best[i], known[i], policy[i])
+    return _settle(model, plan, p, t, index, whole[k], real[k]) > 0
 
 
 @compiled
-def _unplayed(rewards, successors, gamma, H, beta, radius, least, told, theta):  # type: ignore[no-untyped-def]
+def _unplayed(model, A):  # type: ignore[no-untyped-def]
     """Q, V, the best actions and the V that Q is the backup of, before the first step."""
-    X, A, B = successors.shape
-    visits, moves, policy = np.zeros(X * A, np.int32), np.zeros((X * A, B), np.int32), np.zeros((X, A))
-    Q, V, best, known = np.full(X * A, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
-    room = _parted(np.empty(2 * X, np.int32), np.empty(2 * X), X)
-    every = np.arange(X * A).astype(np.int32)
-    _converge(
-        rewards.copy().reshape(X * A), successors.copy().reshape(X * A, B), gamma, H, beta, radius, least, told, theta,
-        visits, moves, Q, V, best, known, policy, np.inf, every, room,
-    )  # fmt: skip
+    (pairs, B), H = model.successors.shape, model.horizon
+    X = pairs // A
+    Q, V, best, known = np.full(pairs, H), np.full(X, H), np.zeros(X, np.int32), np.full(X, H)
+    plan = Plan(np.zeros(pairs, np.int32), np.zeros((pairs, B), np.int32), Q, V, best, known, np.zeros((X, A)))
+    room = _parted(np.empty(3 * X + 1 + X * B, np.int32), np.empty(4 * X + X * B), X)
+    _converge(model, plan, np.inf, np.arange(pairs).astype(np.int32), room)
     return Q.reshape(X, A), V, best, known
 
 
 @compiled
-def _settle(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    p, t, index, whole, real,
-):  # fmt: skip
+def _settle(model, plan, p, t, index, whole, real):  # type: ignore[no-untyped-def]
     """Plan after the row of the pair p has changed at step t; in how many more states `policy` is now left."""
-    x, one, every = p // policy.shape[1], slice(p, p + 1), index[: Q.shape[0]]
-    backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every[one], Q[one], told)
-    differing, far = _refresh(Q, V, best, policy, x), abs(V[x] - known[x])
-    if far <= theta:
+    X, A = plan.policy.shape
+    x, one, every = p // A, slice(p, p + 1), index[: X * A]
+    backups(model, plan.visits, plan.moves, plan.known, every[one], plan.Q[one])
+    differing, far = _refresh(plan, x), abs(plan.V[x] - plan.known[x])
+    if far <= model.theta:
         return differing
-    room = _parted(whole, real, V.shape[0])
-    if V.shape[0] >= MANY and radius == 0.0 and not told:
-        plain = rewards, successors, gamma, H, beta, least, visits, moves, known
-        if _intact(plain, Q, t):
-            more, far = _spread(plain, theta, Q, V, best, policy, x, index[Q.shape[0] :], room[3])
-            differing += more
-    return differing + _converge(
-        rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-        far, every, room,
-    )  # fmt: skip
+    room = _parted(whole, real, X)
+    if X >= MANY and model.radius == 0.0 and not model.support and _intact(model, plan, t):
+        more, far = _spread(model, plan, x, index[X * A :], room[4])
+        differing += more
+    return differing + _converge(model, plan, far, every, room)
 
 
 @compiled
-def _intact(plain, Q, t):  # type: ignore[no-untyped-def]
+def _intact(model, plan, t):  # type: ignore[no-untyped-def]
     """Whether Q is the backup of `known`, as far as some pairs tell, which are others at every step. It is, unless
     rewards or constants have changed, as they do on streams."""
     intact = True
-    for p in range(t % CHECKED, Q.shape[0], CHECKED):
-        intact &= Q[p] == _plain_backup(*plain, np.uint32(p))
+    for p in range(t % CHECKED, plan.Q.shape[0], CHECKED):
+        intact &= plan.Q[p] == _plain_backup(model, plan, np.uint32(p))
     return intact
 
 
 @compiled
-def _spread(plain, theta, Q, V, best, policy, x, places, queued):  # type: ignore[no-untyped-def]
+def _spread(model, plan, x, places, queued):  # type: ignore[no-untyped-def]
     """Follow the change of V(x) backwards: `known` to V at a state where they are more than theta apart, back up the
     pairs that have led to it, and so on, first come, first served. In how many more states `policy` is now left; and,
     where that became too much, how far V is from `known` still."""
-    (queue, waits), known, moves = queued, plain[8], plain[7]
+    (queue, waits), (_, moves, Q, V, best, known, policy), theta = queued, plan, model.theta
     (X, A), B = policy.shape, moves.shape[1]
     start, entries, met = places[: X + 1], places[X + 1 :], moves.reshape(moves.size)
     queue[0], waits[x], head, size, differing = x, 1, 0, 1, 0
@@ -244,11 +251,11 @@ def _spread(plain, theta, Q, V, best, policy, x, places, queued):  # type: ignor
                 if met[entries[k]] > 0:
                     work -= B
                     p = entries[k] // B
-                    z, value = p // A, _plain_backup(*plain, p)
+                    z, value = p // A, _plain_backup(model, plan, p)
                     shown = value != Q[p] and (value >= V[z] or p == z * A + best[z])
                     Q[p] = value
                     if shown:
-                        differing += _refresh(Q, V, best, policy, z)
+                        differing += _refresh(plan, z)
                         if abs(V[z] - known[z]) > theta and waits[z] == 0:
                             queue[head + size if head + size < X else head + size - X], waits[z] = z, 1
                             size += 1
@@ -256,27 +263,61 @@ def _spread(plain, theta, Q, V, best, policy, x, places, queued):  # type: ignor
 
 
 @compiled
-def _converge(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, H, beta, radius, least, told, theta, visits, moves, Q, V, best, known, policy,
-    far, every, room,
-):  # fmt: skip
+def _converge(model, plan, far, every, room):  # type: ignore[no-untyped-def]
     """Modified policy iteration while V is more than theta from `known`, as it is by `far`; see `_settle`."""
+    visits, moves, Q, V, best, known, policy = plan
     X, A = policy.shape
-    chosen, change, old, _ = room
-    differing = 0
-    while far > theta:
+    chosen, change, old, entries, _ = room
+    plain, differing = model.radius == 0.0 and not model.support, 0
+    while far > model.theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
         moved = np.inf
-        while moved > theta / 2:  # sweeps of the greedy policy
-            backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, chosen, change, told)
-            moved = _advance(known, change, old, gamma, H)
-        backups(rewards, successors, gamma, H, beta, radius, least, visits, moves, known, every, Q, told)
+        if plain:
+            _lay_out(model, plan, chosen, entries)
+        while moved > model.theta / 2:  # sweeps of the greedy policy
+            if plain:
+                _sweep(model, known, entries, change)
+            else:
+                backups(model, visits, moves, known, chosen, change)
+            moved = _advance(known, change, old, model.discount, model.horizon)
+        backups(model, visits, moves, known, every, Q)
         far = 0.0
         for y in range(X):
-            differing += _refresh(Q, V, best, policy, y)
+            differing += _refresh(plan, y)
             far = max(far, abs(V[y] - known[y]))
     return differing
+
+
+@compiled
+def _lay_out(model, plan, pairs, entries):  # type: ignore[no-untyped-def]
+    """What `_sweep` needs of these pairs: the plays of each, what it earns with its bonus, and, from first[q] to
+    first[q + 1], the states that it led to, and how often. A pair that is not known earns H and leads nowhere."""
+    plays, earns, first, to, times = entries
+    visits, moves, size = plan.visits, plan.moves, 0
+    first[0] = 0
+    for q in range(pairs.shape[0]):
+        p = np.uint32(pairs[q])
+        if visits[p] < model.least:
+            plays[q], earns[q] = 1.0, model.horizon
+        else:
+            plays[q], earns[q] = visits[p], model.rewards[p] + model.beta / sqrt(visits[p])
+            for j in range(moves.shape[1]):
+                if moves[p, j] > 0:
+                    to[size], times[size] = model.successors[p, j], moves[p, j]
+                    size += 1
+        first[q + 1] = size
+
+
+@compiled
+def _sweep(model, V, entries, out):  # type: ignore[no-untyped-def]
+    """`backups` of the pairs of these entries, with the same bits."""
+    plays, earns, first, to, times = entries
+    for q in range(plays.shape[0]):
+        total = 0.0
+        for e in range(np.uint32(first[q]), np.uint32(first[q + 1])):
+            total += times[e] * V[np.uint32(to[e])]
+        out[q] = min(model.horizon, earns[q] + model.discount * (total / plays[q]))
 
 
 @compiled
@@ -301,8 +342,9 @@ def _advance(V, change, old, gamma, H):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _refresh(Q, V, best, policy, x):  # type: ignore[no-untyped-def]
+def _refresh(plan, x):  # type: ignore[no-untyped-def]
     """V(x) and its action from Q(x, .); whether the state now differs from `policy`, less whether it did before."""
+    _, _, Q, V, best, _, policy = plan
     A = policy.shape[1]
     b, value = 0, Q[x * A]
     for a in range(1, A):
@@ -314,17 +356,16 @@ def _refresh(Q, V, best, policy, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def backups(  # type: ignore[no-untyped-def]
-    rewards, successors, gamma, H, beta, radius, least, visits, moves, V, pairs, out, told=False
-):
+def backups(model, visits, moves, V, pairs, out):  # type: ignore[no-untyped-def]
     """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state: the
-    best of all, or of those that are stored if it is `told` them."""
+    best of all, or of those that are stored where the support is known."""
+    rewards, successors, gamma, H, beta, radius, least, support, _ = model
     wide, top = beta > 0.0 or radius > 0.0, highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
         plays, row, to = visits[p], moves[p], successors[p]
         most = H
-        if told:
+        if support:
             top = top_of(to, V)
             most = min(H, rewards[p] + gamma * top)
         if plays < least:
@@ -340,12 +381,13 @@ def backups(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _plain_backup(rewards, successors, gamma, H, beta, least, visits, moves, V, p):  # type: ignore[no-untyped-def]
-    """What `backups` gives of one pair without a ball, untold, with the same bits."""
-    plays = visits[p]
-    if plays < least:
+def _plain_backup(model, plan, p):  # type: ignore[no-untyped-def]
+    """What `backups` gives of one pair from `known`, without a ball and without the support, with the same bits."""
+    plays, H = plan.visits[p], model.horizon
+    if plays < model.least:
         return H
-    return min(H, rewards[p] + beta / sqrt(plays) + gamma * (_sum(moves[p], successors[p], V) / plays))
+    mean = _sum(plan.moves[p], model.successors[p], plan.known) / plays
+    return min(H, model.rewards[p] + model.beta / sqrt(plays) + model.discount * mean)
 
 
 @compiled

@@ -6,7 +6,7 @@ from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import UNLIMITED, Options, optimistic
-from ravi.optimism.supported import is_told, outcomes
+from ravi.optimism.known_support import outcomes, uses_support
 
 
 @takes(without=("support",))
@@ -90,7 +90,7 @@ def mbie(problem: Problem, T: int, o: Options) -> Learner:
     MBIE with its published radii; `scale` multiplies them.
     """
     X, A, m = problem.states, problem.actions, T if o.m is None else validation.whole(o.m, "m")
-    subsets = log_subsets(outcomes(problem, is_told(o.support)))
+    subsets = log_subsets(outcomes(problem, uses_support(o.support)))
     radius = o.scale * sqrt(max(0.0, 2 * (subsets - log(o.delta / (2 * X * A * m)))))
     settings = {"scale": o.scale, "delta": o.delta, "m": m, "radius": radius}
     return optimistic("mbie", problem, o, settings, radius=radius, most=m)

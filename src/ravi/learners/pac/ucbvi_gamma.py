@@ -44,8 +44,8 @@ from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.optimism.sets import top_of
-from ravi.optimism.supported import is_told, known, recorded
 from ravi.planning.bellman import predecessors
 from ravi.runtime.ranges import Action, Count, Place, Policy, Positive, Value, between
 from ravi.runtime.seedwise import compiled_learner
@@ -74,8 +74,8 @@ def ucbvi_gamma(
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
     scale, delta = o
     validation.one_of(third_term, ("on", "off"), "third_term")
-    told = is_told(support)
-    problem = known(problem, told)
+    known_support = uses_support(support)
+    problem = on_support(problem, known_support)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
@@ -94,19 +94,22 @@ def ucbvi_gamma(
         n, pairs = len(s.policy), X * A  # a pair is x A + a
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
         stamps = [np.zeros((teams, size), np.int64) for size in (pairs, X, 1)]
-        constants = gamma, H, U, scale, far, told
+        constants = gamma, H, U, scale, far, known_support
         todo, seeds = np.empty((teams, pairs), np.int32), (visits, moves, Q, s.V, s.plays, s.spread, s.changed, s.many)
         return (s.best, s.policy), r.reshape(pairs), rows, *before, *constants, *seeds, *stamps, todo
 
-    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | recorded(told)
+    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | support_setting(
+        known_support
+    )
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    return compiled_learner("ucbvi-gamma", init, form, made, side_information=SideInformation(told))
+    made |= support_setting(known_support)
+    return compiled_learner("ucbvi-gamma", init, form, made, side_information=SideInformation(known_support))
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A sweep after every step; whether the policy is another one."""
-    ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V, plays,
+    ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, support, visits, moves, Q, V, plays,
      spread, changed, many, listed, touched, stamp, todo) = own  # fmt: skip
     k = team()
     p = x * policy.shape[2] + a
@@ -119,26 +122,26 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         many[i] = ALL
     stamp[k, 0] += 1
     return _sweep(
-        rewards, rows, start, pairs, places, gamma, H, U, scale, far, told, visits[i], moves[i], Q[i], V[i],
+        rewards, rows, start, pairs, places, gamma, H, U, scale, far, support, visits[i], moves[i], Q[i], V[i],
         best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, k, stamp[k, 0],
     )  # fmt: skip
 
 
 @compiled
 def _sweep(  # type: ignore[no-untyped-def]
-    rewards, successors, start, pairs, places, gamma, H, U, scale, far, told, visits, moves, Q, V,
+    rewards, successors, start, pairs, places, gamma, H, U, scale, far, support, visits, moves, Q, V,
     best, spread, changed, many, policy, played, listed, touched, todo, k, stamp,
 ):  # fmt: skip
     """Q_{t+1} and V_{t+1} after a visit of the pair `played`; whether the greedy policy is no longer `policy`."""
     A, B = policy.shape[1], moves.shape[1]
-    size = _stale(start, pairs, places, told, moves, changed, many, played, listed, todo, k, stamp)
+    size = _stale(start, pairs, places, support, moves, changed, many, played, listed, todo, k, stamp)
     height, third = 8.0 * U * H, far > 0.0
     count = 0
     for q in range(size):
         p = np.uint32(todo[k, q])
         row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
-        value = min(Q[p], rewards[p] + gamma * top_of(to, V)) if told else Q[p]
-        if visits[p] > 0 or not told:
+        value = min(Q[p], rewards[p] + gamma * top_of(to, V)) if support else Q[p]
+        if visits[p] > 0 or not support:
             total = 0.0
             for j in range(B):
                 total += row[j] * V[np.uint32(to[j])]
@@ -180,7 +183,7 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 @compiled
 def _stale(  # type: ignore[no-untyped-def]
-    start, pairs, places, told, moves, changed, many, played, listed, todo, k, stamp
+    start, pairs, places, support, moves, changed, many, played, listed, todo, k, stamp
 ):
     """List in `todo` the pairs whose backup can have changed: how many."""
     if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
@@ -191,7 +194,7 @@ def _stale(  # type: ignore[no-untyped-def]
     for c in range(many[0]):
         for j in range(start[changed[c]], start[changed[c] + 1]):
             p = pairs[j]
-            if listed[k, p] != stamp and (told or moves[p, places[j]] > 0):
+            if listed[k, p] != stamp and (support or moves[p, places[j]] > 0):
                 listed[k, p] = stamp
                 todo[k, size] = p
                 size += 1

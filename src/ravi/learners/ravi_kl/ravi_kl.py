@@ -56,8 +56,8 @@ from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
 from ravi.optimism.bonuses import multiple_of_width
+from ravi.optimism.known_support import on_support, outcomes, uses_support
 from ravi.optimism.relative_entropy import ends, of_all_values
-from ravi.optimism.supported import is_told, known, outcomes
 from ravi.runtime.ranges import Fixed, Policy, Range, Value
 from ravi.runtime.seedwise import compiled_learner
 from ravi.theory import constants
@@ -104,7 +104,7 @@ class Options(NamedTuple):
 
     def checked(self, T: int) -> Options:
         validation.one_of(self.plan, PLANS, "plan")
-        is_told(self.support)
+        uses_support(self.support)
         for of, names in (("mirror", ("delta", "inner", "fresh", "eta")), ("slack", ("slack", "candidate"))):
             for name in names:
                 if getattr(self, name) is not None and self.plan != of:
@@ -163,9 +163,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     if problem.criterion == "average":
         raise validation.InputError("plan is mirror, which is of the discounted criterion: take greedy or slack")
-    scale, told, delta, anew = o.scale, is_told(o.support), validation.delta(o.delta, T), o.fresh == "on"
+    scale, told, delta, anew = o.scale, uses_support(o.support), validation.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    problem, symbols = known(problem, told), outcomes(problem, told)
+    problem, symbols = on_support(problem, told), outcomes(problem, told)
     M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
     step = validation.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
@@ -199,10 +199,10 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    told = is_told(o.support)
+    told = uses_support(o.support)
     if problem.criterion == "average" and o.candidate == "posterior":
         raise validation.InputError("candidate is posterior, which is of the discounted criterion: take half")
-    problem = known(problem, told)
+    problem = on_support(problem, told)
     X, A = problem.states, problem.actions
     if o.plan == "slack" and o.slack is None:
         o = o._replace(slack=SLACK)
@@ -251,5 +251,5 @@ def numbers_of(problem: Problem, o: Options, unknown: bool, reward_scale: float)
     bounds, size = (X, H * X * A) if problem.criterion == "discounted" else (X * (X + 1), X * A)
     return Numbers(
         problem.discount, bounds + X * unknown, size, o.scale, reward_scale, theory.TOLERANCE, o.slack or 0.0,
-        is_told(o.support),
+        uses_support(o.support),
     )  # fmt: skip

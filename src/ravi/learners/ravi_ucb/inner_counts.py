@@ -139,7 +139,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
     successors, r, gamma, H = own.fixed
     V, Q, factors, U = own.iterates[0][i], own.iterates[2][i], own.room.factors[team()], own.room.U[team()]
     visits, moves, learned, discount = own.visits[i], own.moves[i], own.learned[team()], own.constants.discount
-    untold, centred = learned.shape[0] > 0, _centred(V, U, own.constants)
+    unknown, centred = learned.shape[0] > 0, _centred(V, U, own.constants)
     for p in each(Q.shape[0]):
         PU = 0.0
         if visits[p] > 1:
@@ -147,7 +147,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
             for j in range(successors.shape[1]):
                 PU += row[j] * U[np.uint32(to[j])]
             PU /= visits[p]
-        Q[p] = optimistic_Q(learned[p] if untold else r[p], factors[p], PU, centred, discount, gamma, H)
+        Q[p] = optimistic_Q(learned[p] if unknown else r[p], factors[p], PU, centred, discount, gamma, H)
     sync()
 
 

@@ -99,9 +99,9 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     assert of is not None
     own = {"rewards": kind, "reward_scale": reward_scale}
     estimator, bonus = rewarded(of.estimator, problem.rewards, kind), with_rewards(of.bonus, spread)
-    silent = without_rewards(problem)
+    without = without_rewards(problem)
     made = ravi_ucb_plus.generic(
-        silent, estimator, bonus, of.eta, inner=of.inner, fresh=of.fresh, pick=of.pick, initial_value=of.initial_value,
+        without, estimator, bonus, of.eta, inner=of.inner, fresh=of.fresh, pick=of.pick, initial_value=of.initial_value,
         initial_policy=of.initial_policy, name=f"{base.name}/unknown-rewards",
     )  # fmt: skip
     assert made.parts is not None
@@ -123,8 +123,8 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     if counted is None:
         return learner
     paid = problem.rewards.reshape(-1), spread, validation.LAWS[kind]
-    silent = without_rewards(counted.problem)  # with the successors that the learner knows
-    return over_all_seeds(learner, replace(counted, problem=silent, work=ravi_ucb_plus.work, paid=paid).seedwise)
+    without = without_rewards(counted.problem)  # with the successors that the learner knows
+    return over_all_seeds(learner, replace(counted, problem=without, work=ravi_ucb_plus.work, paid=paid).seedwise)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

@@ -13,7 +13,7 @@ nu_0^T, where the average reward of a policy is its discounted return rho exactl
     blind   it knows of no resets, and learns P~ itself from x_{t+1}
 
     support=off  any state may follow any other: p lives on all X states
-    support=on   the learner is told the support of each pair, and p lives on it (`ravi.optimism.supported`; aware only)
+    support=on   the learner is told the support of each pair, and p lives on it (aware only)
 
 A plan stops at span(u' - u) <= 1 / sqrt(t_k), the rule of UCRL2: the gain is known to that accuracy. u starts where the
 last phase ended, not at 0: a fixed point does not depend on it. Ties go to the first action.
@@ -38,7 +38,7 @@ from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
-from ravi.optimism.supported import is_told, known, recorded
+from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.runtime.ranges import Number, Policy, Whole
 from ravi.runtime.seedwise import compiled_learner
 
@@ -124,7 +124,7 @@ class Options(NamedTuple):
     @property
     def told(self) -> bool:
         """Whether kernels are on the support only."""
-        return is_told(self.support)
+        return uses_support(self.support)
 
 
 def extended(
@@ -133,7 +133,7 @@ def extended(
     """The learner whose plausible kernels are those of `plausible`. more: for the record."""
     X, A = problem.states, problem.actions
     blind, told = o.mode == "blind", o.told
-    successors = all_states(X, A) if blind else known(problem, told).successors
+    successors = all_states(X, A) if blind else on_support(problem, told).successors
     gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
@@ -152,7 +152,7 @@ def extended(
             Room((len(s.u), X * A), np.int32), Room((teams, X)), Room((teams, X)), Room(by_pair), Room(by_pair),
         )  # fmt: skip
 
-    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | recorded(told)
+    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | support_setting(told)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
     return compiled_learner(name, init, form, record, side_information=SideInformation(told))

@@ -11,8 +11,8 @@ from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of, reference
 from ravi.learners.ucrl.ucrl import box
 from ravi.optimism import extended_value_iteration as optimistic
+from ravi.optimism.known_support import capped
 from ravi.optimism.sets import most_smoothed, smoothed
-from ravi.optimism.supported import capped
 
 
 @takes()

@@ -11,8 +11,8 @@ from ravi._jit.teams import each
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of
-from ravi.optimism import sets, supported
-from ravi.optimism.supported import outcomes
+from ravi.optimism import known_support, sets
+from ravi.optimism.known_support import outcomes
 
 
 @takes(without=("span",))
@@ -49,7 +49,7 @@ def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
     UCRL2 with its published radii; `scale` multiplies them.
     """
     scale, delta, told = o.scale, o.delta, o.told
-    m, ball = outcomes(problem, told), supported.l1 if told else sets.l1
+    m, ball = outcomes(problem, told), known_support.l1 if told else sets.l1
     one = np.ones((1, problem.states, problem.actions))
     validation.derived(lambda: scale * float(l1_radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
@@ -118,7 +118,7 @@ def box(problem: Problem, o: Options) -> Plausible:
     """The kernels within `scale` times the radii."""
     scale, told = o.scale, o.told
     validation.derived(lambda: scale * LARGEST, "the radius", scale=scale)
-    within = supported.bernstein if told else sets.bernstein
+    within = known_support.bernstein if told else sets.bernstein
     return Plausible(
         box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), o.delta)), within
     )
@@ -188,7 +188,7 @@ def kl_ucrl(problem: Problem, T: int, o: Options) -> Learner:
     KL-UCRL with its published radius C_P / n; `scale` multiplies it.
     """
     told = o.told
-    m, ball = outcomes(problem, told), supported.kl if told else sets.kl
+    m, ball = outcomes(problem, told), known_support.kl if told else sets.kl
     C = o.scale * constant(problem.states, problem.actions, T, o.delta, m)
     return extended("kl-ucrl", problem, Plausible(kl_radii, (C,), ball), o, {"constant": C})
 

@@ -109,20 +109,6 @@ class Chapter(NamedTuple):
     costs: list[Cost]
 
 
-class Tried(NamedTuple):
-    """A record of tuning."""
-
-    mdp: str
-    learner: str
-    steps: int
-    seeds: int
-    configurations: list[dict[str, Any]]
-    chosen: dict[str, Any] | None
-    edge: tuple[str, ...]  # multipliers that were chosen at the edge of their range
-    dots: list[tuple[float, float, bool]]  # x, y, whether it is the chosen one
-    lacking: str  # why nothing is chosen
-
-
 def content(found: Results, claims: list[dict[str, Any]] | None) -> dict[str, Any]:
     """All that the template needs but style, scripts and data."""
     suite, counts = found.suite, found.counts
@@ -299,20 +285,20 @@ def _failures(found: Results) -> list[dict[str, Any]]:
     return sorted(failures.values(), key=lambda one: -one["count"])
 
 
-def _tuning(found: Results) -> list[Tried]:
-    records = [
-        Tried(
-            str(record.get("mdp")), str(record.get("learner")), int(record.get("steps") or 0),
-            len(record.get("seeds") or ()), tried, None if (chosen := record.get("chosen")) is None else tried[chosen],
-            tuple(at_edge(record)), _dots(tried, chosen), lacking(record),
-        )
-        for record in found.tuning.values() if (tried := record["configurations"])
-    ]  # fmt: skip
+def _tuning(found: Results) -> list[dict[str, Any]]:
+    """The records of tuning in the order of the suite, with why nothing is chosen, and the multipliers at an edge."""
+    records = []
+    for record in found.tuning.values():
+        tried, chosen = record["configurations"], record.get("chosen")
+        if tried:
+            named = {name: str(record.get(name)) for name in ("mdp", "learner")}
+            counted = {"steps": int(record.get("steps") or 0), "seeds": len(record.get("seeds") or ())}
+            best = {"chosen": None if chosen is None else tried[chosen], "dots": _dots(tried, chosen)}
+            shown = {"configurations": tried, "edge": at_edge(record), "lacking": lacking(record)}
+            records.append(named | counted | best | shown)
     order = list(dict.fromkeys((entry.mdp, entry.steps) for entry in found.suite.entries))
-    return sorted(
-        records,
-        key=lambda one: (order.index((one.mdp, one.steps)) if (one.mdp, one.steps) in order else -1, one.learner),
-    )
+    place = {key: number for number, key in enumerate(order)}
+    return sorted(records, key=lambda one: (place.get((one["mdp"], one["steps"]), -1), one["learner"]))
 
 
 def _dots(tried: list[dict[str, Any]], chosen: int | None) -> list[tuple[float, float, bool]]:

@@ -4,7 +4,7 @@
 
 for the sets of `ravi.optimism.sets`, by the same names. A learner under support=off takes `successors` for storage, and
 allows for every state; under support=on it is told S(x, a), the states of positive probability, which does not depend
-on how rows are padded (`known`). A pair that was never played is worth the best state of its support.
+on how rows are padded (`on_support`). A pair that was never played is worth the best state of its support.
 
 The rows of a seed lie in the order of V, the best first, so that the best p is chosen by one walk, and stays while the
 order does: then a sweep costs a product p V.
@@ -32,12 +32,12 @@ from ravi.optimism.extended_value_iteration import Sets
 from ravi.optimism.sets import _product, arrange, most_stored_kl, prepare_kl, reranked, top_of, unranked
 
 
-def is_told(support: str) -> bool:
+def uses_support(support: str) -> bool:
     """Whether a learner is told the successors: the option `support`, which all of them share."""
     return validation.one_of(support, ("off", "on"), "support") == "on"
 
 
-def known(problem: Problem, support: bool) -> Problem:
+def on_support(problem: Problem, support: bool) -> Problem:
     """The problem as it is used. With support=on it is rid of padding: a place of a row whose state has probability 0
     repeats the state before it that has more, or the first one; so the rows still ascend, and places are those of the
     counts."""
@@ -54,9 +54,9 @@ def outcomes(problem: Problem, support: bool) -> int:
     return int(problem.support.sum(-1).max()) if support else problem.states
 
 
-def recorded(told: bool) -> dict[str, Any]:
+def support_setting(support: bool) -> dict[str, Any]:
     """The setting as a run records it; one that is off is not there, as in runs from before it was."""
-    return {"support": "on"} if told else {}
+    return {"support": "on"} if support else {}
 
 
 @compiled
