@@ -143,7 +143,7 @@ def test_the_regret_by_gains_is_that_of_every_policy_by_the_state_it_is_played_i
     half.save(tmp_path / "half.run")
     for other in (compiled, ravi.resume(Run.load(tmp_path / "half.run"), "ucrl2b,scale=0.1", mdp)):
         assert all(np.array_equal(run.results[name], other.results[name], equal_nan=True) for name in other.results)
-    assert "by the gains" in repr(compiled)
+    assert "by the gains" in str(compiled)
 
 
 @pytest.mark.parametrize("seed", range(30))

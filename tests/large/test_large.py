@@ -162,7 +162,7 @@ def test_an_id_names_a_large_world_and_several_seeds_are_each_as_alone(tmp_path)
     learner = "ravi-ucb,beta=3,eta=2"
     both = ravi.run(learner, "large/grid,1000", 2000, [1, 4], points=20)
     assert (both.world, both.mdp, both.complete) == ("large", "grid/1000", True)
-    assert "states" in repr(both)
+    assert "states" in str(both)
     for row, seed in enumerate((1, 4)):
         alone = ravi.run(learner, grid(1000), 2000, [seed], points=20)
         for name, found in both.results.items():
