@@ -17,6 +17,7 @@ from tests.support.pretended_gpu import pretend
 
 RIVER = "riverswim/4,criterion=episodic,episode=7"
 COMPILED = [
+    "ravi-kl,plan=greedy",
     "ravi-ucb,scale=0.003,step_scale=0.1",
     "psrl",
     "psrl,support=on",
@@ -115,8 +116,9 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="episodic", episode=3), "discount is 0.9, but"),
         (
             lambda: ravi.run("ravi-kl", RIVER, 100),
-            "ravi-kl is for the .* criterion, and riverswim/4.* the episodic one",
+            "plan is slack, and in episodes there is one: take plan=greedy",
         ),
+        (lambda: ravi.run("ucrl2", RIVER, 100), "ucrl2 is for the .* criterion, and riverswim/4.* the episodic one"),
         (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),
         (lambda: ravi.run("ucbvi/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucbvi", RIVER, 100, pad=True), "pad is true, which is of the discounted .* in episodes"),
@@ -124,7 +126,7 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "in episodes: there is one method"),
         (lambda: ravi.evaluate(ravi.mdp(RIVER), np.full((6, 4, 2), 0.5)), r"policy has shape \(6, 4, 2\); in episodes"),
         (lambda: ravi.run("ravi-ucb", "large/riverswim/4,criterion=episodic,episode=5", 9), "and a large world has"),
-        (lambda: agent("ravi-kl", ravi.mdp(RIVER).problem, 10), "criterion"),
+        (lambda: agent("ucrl2", ravi.mdp(RIVER).problem, 10), "criterion"),
     ],
 )
 def test_what_the_criterion_does_not_allow_is_refused_by_name(call, says):

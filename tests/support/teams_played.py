@@ -279,8 +279,12 @@ EPISODES = (("riverswim/4,criterion=episodic,episode=5", 32),)
 
 
 def takes(text, mdp):
-    """Whether a learner is for the criterion of an MDP."""
-    return ids.mdp(mdp).criterion in ids.LEARNERS[text.split(",")[0]].criteria
+    """Whether a learner can be built for an MDP."""
+    try:
+        ids.learner(text, ids.mdp(mdp), 30)
+    except ValueError:
+        return False
+    return True
 
 
 MUTATED = (

@@ -76,7 +76,7 @@ LEARNERS = {
     "ravi-kl": _here(
         "ravi_kl.ravi_kl:tabular",
         "plans with the best kernel of a relative-entropy confidence set; small regret, no tuning",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "ravi-kl/mixture": _here(
         "ravi_kl.mixture:linear_mixture",
