@@ -241,7 +241,7 @@ def test_a_run_says_what_it_was_scored_against():
     made = run(MOVING, "tides/4,block=5", 100, 2)
     assert made.world == "changing"
     assert made.optimum is None
-    assert "of the best fixed policy" in repr(made)
+    assert "of the best fixed policy" in str(made)
     with pytest.raises(AttributeError, match=r"did not record 'gap' \(its world is changing\)"):
         made.gap  # noqa: B018
     with pytest.raises(InputError, match="record names 'trajectory', which is against one V"):

@@ -77,7 +77,7 @@ def evaluate(
         world = _environment(kept, env, option, allow_code)
         with closing(world), progress_bar(f"playing {policy}") as progress:
             found = evaluate(kept, world, progress=progress, **facts)
-    say_json({"file": str(policy), **found.json()}) if as_json else say(f"{found!r}")
+    say_json({"file": str(policy), **found.json()}) if as_json else say(found)
 
 
 def play(

@@ -130,7 +130,7 @@ def run(
     if save is not None:
         result.save(save)
     uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
-    say_json(_summary(result, uniform)) if as_json else say(f"{result!r}{_against_uniform(result, uniform)}")
+    say_json(_summary(result, uniform)) if as_json else say(f"{result}{_against_uniform(result, uniform)}")
     if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
@@ -237,7 +237,7 @@ def solve(
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
         uniform = _uniform(world, model) if world.discount < 1 else 0.0
     if world.discount == 1:
-        _say_average(world, solution, as_json)
+        (_say_average if world.episode is None else _say_episodes)(world, solution, as_json)
         return
     actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
@@ -264,6 +264,22 @@ def solve(
     rows.append(("found by", f"{solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s"))
     lines = _by_state(world, model, actions, solution.V) if world.states <= 20 else []
     say("\n".join([with_rows(f"{world!r}", rows), *lines]))
+
+
+def _say_episodes(world: Any, solution: Any, as_json: bool) -> None:
+    """What `ravi solve` says of episodes: values and actions by stage."""
+    if as_json:
+        names = ("optimum", "optimum_error", "policy_error")
+        found = {"mdp": world.name, "episode": world.episode, **{name: getattr(solution, name) for name in names}}
+        by_stage = {"value": solution.V.tolist(), "policy": solution.policy.argmax(-1).tolist(), "units": world.units}
+        say_json(found | {"value_error": solution.error} | by_stage)
+        return
+    rows = [("optimum rho*", f"{solution.optimum:.12g} a step  (error at most {solution.optimum_error:.1e})")]
+    rows.append(("an episode", f"<nu_0, V*> = {solution.value:.12g}  (error at most {solution.error:.1e})"))
+    if world.units != (0.0, 1.0):
+        rows.append(("in its units", f"{world.episode * world.in_units(solution.optimum):.12g} an episode"))
+    rows.append(("the policy", f"loses at most {solution.policy_error:.1e} a step"))
+    say(with_rows(f"{world!r}", rows))
 
 
 def _say_average(world: Any, solution: Any, as_json: bool) -> None:
@@ -306,7 +322,7 @@ def hardness(
         numbers = asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high}
         say_json({k: None if isinstance(v, float) and not isfinite(v) else v for k, v in numbers.items()})
         return
-    say(f"{found!r}")
+    say(found)
 
 
 def verify(

@@ -256,7 +256,7 @@ def _print_results(found: Results, as_json: bool, **more: Any) -> None:
     if not as_json:
         with suppress(InputError):  # its specification cannot be read: the rest says so
             say(f"{found.summary(room())}\n")
-        say(repr(found))
+        say(found)
         return
     rows = found.sql(
         'SELECT section, mdp, steps, label, "column", configured, count(regret) AS seeds, count(failure) AS failed, '

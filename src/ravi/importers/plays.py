@@ -115,6 +115,9 @@ class Batch:
         return self.pessimistic.high
 
     def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {str(self).splitlines()[0]}>"
+
+    def __str__(self) -> str:
         X, A = self.policy.table.shape
         lines = [
             f"{self.plays:,} steps, {self.policy.learner}: {X} states, {A} actions, "

@@ -244,7 +244,7 @@ def output_index(key: Any, T: int) -> int:
 def _same(world: World, memory: Memory, answers: Any) -> None:
     """Check that the world is the one whose states were met."""
     met = memory.ids[: memory.used[SLOTS]]
-    wrong = np.argwhere(rewards_of(world, met) != memory.rewards[: len(met)])
+    wrong = np.argwhere(rewards_of(world.source, met, world.actions) != memory.rewards[: len(met)])
     if len(wrong):
         s, a = (int(part) for part in wrong[0])
         raise validation.InputError(

@@ -171,18 +171,14 @@ def _start_of(source, u):  # type: ignore[no-untyped-def]
 # Answers in states that were met, by which a resumed run knows its world again.
 
 
-def rewards_of(world: World, states: Array) -> Array:
-    """r of these states   (n, A)."""
-    return _rewards(world.source, states, world.actions)
-
-
 def hash_of(world: World, states: Array) -> int:
     """A hash of the starts and the successors that functions give for these states; 0 for an MDP (it has a digest)."""
     return 0 if world.mdp is not None else int(_probed(world.source, states, world.actions))
 
 
 @compiled
-def _rewards(source, states, actions):  # type: ignore[no-untyped-def]
+def rewards_of(source, states, actions):  # type: ignore[no-untyped-def]
+    """r of these states   (n, A)."""
     r = np.empty((states.shape[0], actions))
     for i in range(states.shape[0]):
         for a in range(actions):
