@@ -74,6 +74,7 @@ docs: $(READY)
 	$(BIN)/python docs/make_learners.py docs/reference
 	$(BIN)/python docs/make_command.py docs/reference/command.md
 	$(BIN)/ravi demo && cp demo/regret.png docs/demo.png
+	$(BIN)/python docs/figures/front.py > /dev/null
 	$(BIN)/python docs/make_gallery.py
 	$(BIN)/python docs/figures/draw.py
 	$(BIN)/python docs/figures/simulators.py

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.core import MDP, Measure
+from ravi.core import MDP, Measure, Problem, restrict
+from ravi.learners.mixture.uclk import uclk_c
 from ravi.live.agent import agent
 from ravi.mdps.tables import from_dense
 from ravi.measures.gain import gains
@@ -28,6 +29,7 @@ LEARNERS = [
     "ravi-kl,support=off",
     "ravi-kl/unknown-rewards,plan=greedy",
     "optimistic-q/average,span=3,scale=0.01",
+    "gamma-lscvi-ucb,span=3,scale=0.01",
 ]
 
 
@@ -54,10 +56,16 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="average"), "discount is 0.9, but criterion"),
         (lambda: MDP.from_dense([[[1]]], [[1]], initial=0), "discount is missing"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 1.0, 0), "strictly between 0 and 1"),
-        (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
+        (
+            lambda: ravi.run("ravi-ucb", RIVER, 100),
+            "ravi-ucb is for the discounted and the episodic criterion, and riverswim/4",
+        ),
         (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
         (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("gamma-lscvi-ucb", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("gamma-lscvi-ucb,span=1,variant=staged", RIVER, 100), "variant is staged"),
+        (lambda: ravi.run("uclk-c", "ensemble/3,5,2,2,criterion=average", 100), "span is missing"),
         (lambda: ravi.run("optimistic-q/average,span=1,horizon=1", RIVER, 100), "horizon is 1; it must be more"),
         (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucrl2", RIVER, 100, pad=True), "pad is true"),
@@ -138,7 +146,7 @@ def test_the_regret_by_gains_is_that_of_every_policy_by_the_state_it_is_played_i
     half.save(tmp_path / "half.run")
     for other in (compiled, ravi.resume(Run.load(tmp_path / "half.run"), "ucrl2b,scale=0.1", mdp)):
         assert all(np.array_equal(run.results[name], other.results[name], equal_nan=True) for name in other.results)
-    assert "by the gains" in repr(compiled)
+    assert "by the gains" in str(compiled)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -158,9 +166,19 @@ def test_gains_are_those_of_evaluate_where_there_are_several_classes(seed):
     np.testing.assert_allclose(numbers[3], exact.gain, rtol=0, atol=exact.gain_error + 4 * (X + 4) ** 3 * 2.2e-16)
 
 
+def test_uclk_c_has_the_discount_and_the_span_of_its_paper():
+    """gamma = 1 - sqrt(d / (c T)), c = 2 sp: the learner of that discount, on the same stream."""
+    mdp, T, sp = ravi.mdp("ensemble/3,5,2,2,criterion=average"), 150, 0.7
+    gamma = 1 - np.sqrt(3 / (2 * sp * T))
+    of_paper = uclk_c(restrict(mdp.problem, Problem, discount=gamma), T, scale=0.001, span=2 * sp)
+    one, other = (ravi.run(made, mdp, T, 3) for made in (f"uclk-c,scale=0.001,span={sp}", of_paper))
+    assert one.settings["discount"] == pytest.approx(gamma, rel=1e-15)
+    assert all(np.array_equal(one.results[name], other.results[name]) for name in one.results)
+
+
 def test_an_optimal_policy_has_no_regret():
     made = ravi.run("optimum", RIVER, 5000, seeds=3)
     assert (made.regret <= made.regret_error).all()
     assert made.regret_error.max() <= 1e-8
-    assert "average reward" in repr(made)
-    assert "gain g*" in repr(made)
+    assert "average reward" in str(made)
+    assert "gain g*" in str(made)

@@ -17,6 +17,10 @@ from tests.support.pretended_gpu import pretend
 
 RIVER = "riverswim/4,criterion=episodic,episode=7"
 COMPILED = [
+    "ravi-kl,plan=greedy",
+    "ravi-ucb,scale=0.003,step_scale=0.1",
+    "psrl",
+    "psrl,support=on",
     "uniform",
     "optimum",
     "optimistic-q,scale=0.01",
@@ -112,8 +116,9 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="episodic", episode=3), "discount is 0.9, but"),
         (
             lambda: ravi.run("ravi-kl", RIVER, 100),
-            "ravi-kl is for the .* criterion, and riverswim/4.* the episodic one",
+            "plan is slack, and in episodes there is one: take plan=greedy",
         ),
+        (lambda: ravi.run("ucrl2", RIVER, 100), "ucrl2 is for the .* criterion, and riverswim/4.* the episodic one"),
         (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),
         (lambda: ravi.run("ucbvi/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucbvi", RIVER, 100, pad=True), "pad is true, which is of the discounted .* in episodes"),
@@ -121,7 +126,7 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "in episodes: there is one method"),
         (lambda: ravi.evaluate(ravi.mdp(RIVER), np.full((6, 4, 2), 0.5)), r"policy has shape \(6, 4, 2\); in episodes"),
         (lambda: ravi.run("ravi-ucb", "large/riverswim/4,criterion=episodic,episode=5", 9), "and a large world has"),
-        (lambda: agent("ravi-kl", ravi.mdp(RIVER).problem, 10), "criterion"),
+        (lambda: agent("ucrl2", ravi.mdp(RIVER).problem, 10), "criterion"),
     ],
 )
 def test_what_the_criterion_does_not_allow_is_refused_by_name(call, says):
@@ -176,8 +181,8 @@ def test_in_the_mean_the_regret_is_what_was_lost():
 def test_an_optimal_policy_has_no_regret():
     made = ravi.run("optimum", EPISODES[0], 500, seeds=3)
     assert (made.regret <= made.regret_error).all()
-    assert "episodes" in repr(made)
-    assert "optimum rho*" in repr(made)
+    assert "episodes" in str(made)
+    assert "optimum rho*" in str(made)
 
 
 def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():
@@ -186,3 +191,29 @@ def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():
         for one in ("ucbvi,scale=0.02", "ucbvi,scale=0.02,bonus=hoeffding", "uniform")
     )
     assert fine < wide < none
+
+
+def test_the_bound_of_ravi_ucb_holds_at_every_step_size():
+    """Its first term and the bonuses along the path bound the regret, whatever eta; here the bonuses are valid."""
+    mdp, T = garnet(4, 2, 2, 0, 0.9).in_episodes(4), 4000
+    for step in (0.01, 0.1, 100):
+        bonuses = []
+
+        def record(m, s, path, opening, bonuses=bonuses):
+            x, a = path.state[0, : path.length[0]], path.action[0, : path.length[0]]
+            bonuses.append((1 / np.sqrt(s.data.visits[0][x, a])).sum())
+            return m
+
+        made = ravi.run(
+            f"ravi-ucb,step_scale={step}", mdp, T, [1], measures=[NOTHING._replace(record=record)], progress=False
+        )
+        eta, beta = made.settings["eta"], made.settings["beta"]
+        assert made.regret[0] <= 4 * np.log(2) / eta + 2 * beta * sum(bonuses)
+        assert sum(bonuses) <= 2 * (np.sqrt(2 * 8 * (T + 8)) + 4 * 8)
+
+
+def test_ravi_ucb_learns_with_a_large_eta():
+    """No price for a large eta: the regret of an episode falls to 0."""
+    mdp = garnet(5, 3, 2, 1, 0.9).in_episodes(6)
+    made = ravi.run("ravi-ucb,beta=6,step_scale=100", mdp, 60_000, 4)
+    assert (made.gap <= 0.01).all()

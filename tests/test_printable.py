@@ -99,7 +99,7 @@ def test_tables_show_labels_as_they_are_written(folder):
             assert harmless(text)
     assert "[red]" in table(found).text()
     assert harmless(found.summary())
-    assert harmless(repr(found))
+    assert harmless(str(found))
 
 
 def test_a_view_takes_nothing_for_markup(folder):

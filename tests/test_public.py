@@ -94,3 +94,15 @@ def test_the_page_of_the_kit_has_its_names_and_the_guide_uses_those_that_it_expl
     for name, arguments in re.findall(r"^\| `validation\.(\w+)\((.*?)\)` ", page, re.M):
         taken = inspect.signature(getattr(kit.validation, name)).parameters
         assert [re.sub(r"=.*", "", one) for one in arguments.split(", ")] == list(taken), name
+
+
+def test_the_repr_of_every_result_is_one_line_and_its_print_has_more(tmp_path):
+    """In a list, a debugger or a notebook's cell of several names, an object takes one line."""
+    mdp = ravi.mdp("riverswim/3")
+    run, solution = ravi.run("psrl", mdp, 20, 2), ravi.solve(mdp)
+    policy = ravi.Policy(table=solution.policy, discount=0.95)
+    long = [run, ravi.hardness(mdp), ravi.evaluate(policy, mdp), ravi.compare(["psrl"], mdp, 20, 2)]
+    short = [mdp, mdp.problem, solution, policy, ravi.evaluate(mdp, solution), ravi.occupancy(mdp, solution)]
+    short += [ravi.Grid([0.0], [1.0], [3]), ravi.solve("riverswim/3,criterion=average")]
+    assert [type(one).__name__ for one in (*long, *short) if len(repr(one).splitlines()) > 1] == []
+    assert all(len(str(one).splitlines()) > 1 for one in long)

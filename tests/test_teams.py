@@ -24,7 +24,8 @@ IDS = [
     "kl-ucrl,scale=0.01,mode=blind", "scal,scale=0.03,span=0.3,mode=blind", "scal+,scale=0.02,span=0.5,mode=blind",
     "mbie,scale=0.1", "mbie-eb,scale=0.03", "r-max,m=3", "certainty-equivalent",
     "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1",
-    "md-mpi,scale=0.01,step_scale=30", "politex,phase=2", "uniform", "optimum",
+    "md-mpi,scale=0.01,step_scale=30", "politex,phase=2", "uniform", "optimum", "psrl,support=on",
+    "ucbvi,scale=0.03", "ucbvi,scale=0.03,bonus=hoeffding", "optimistic-q,scale=0.01",
 ]  # fmt: skip
 # Of those whose seeds plan together.
 MIXTURES = [

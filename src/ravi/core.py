@@ -334,11 +334,11 @@ class MDP(Problem):
         return archive.read_fields(path, "mdp", MDP)
 
 
-def restrict(problem: Problem, kind: type[Problem], **arrays: Array) -> Problem:
-    """`problem` as what `kind` knows of it, with these arrays in place of its own. Nothing is checked or copied."""
+def restrict(problem: Problem, kind: type[Problem], **parts: Any) -> Problem:
+    """`problem` as what `kind` knows of it, with these parts in place of its own. Nothing is checked or copied."""
     part = object.__new__(kind)
     for name in (entry.name for entry in fields(kind)):
-        object.__setattr__(part, name, arrays.get(name, getattr(problem, name)))
+        object.__setattr__(part, name, parts.get(name, getattr(problem, name)))
     return part
 
 

@@ -100,7 +100,7 @@ def mdp(
     if kind != "discounted" or episode is not None:
         two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
         _, length = validation.criterion_of(kind, discount if two is None else two[1], episode)
-        whole = mdp(source)
+        whole = _of_any_discount(source)
         if (whole.criterion, whole.episode) == (kind, length):
             return whole
         words = f",criterion={kind}" if length is None else f",criterion={kind},episode={length}"
@@ -146,6 +146,18 @@ def mdp(
     return made
 
 
+ANY = 0.5  # the discount of a source that has none, where the criterion has none
+
+
+def _of_any_discount(source: Any) -> MDP:
+    """The MDP of a source whose discount, if it has one, plays no part."""
+    if hasattr(source, "observation_space") or (isinstance(source, str) and names_an_environment(source)):
+        return _table_of(source, ANY)
+    text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
+    found = imported(text, discount=ANY) if is_file(text) and not _is_named(text) else None
+    return mdp(source) if found is None else found.mdp
+
+
 CRITERION = re.compile(r",(criterion|episode)=([^,]*)")
 
 
@@ -168,7 +180,8 @@ def imported(text: str, *, discount: float | None = None) -> Imported | None:
     own, initial, renormalise = _options_of_a_file(*args, **kwargs)
     if discount is not None and own is not None:
         raise InputError(f"the discount is given twice: in {text}, and as {discount}")
-    found = files.read(path, own if discount is None else discount, renormalise=renormalise)
+    discount = ANY if said and own is None else own if discount is None else discount
+    found = files.read(path, discount, renormalise=renormalise)
     found = found if initial is None else _begun_in(found, initial)
     return replace(found, mdp=mdp(found.mdp, **said)) if said else found  # type: ignore[arg-type]
 
@@ -209,7 +222,7 @@ def _table_of(env: Any, discount: float | None) -> MDP:
         if isinstance(env, str):
             name, given, shell = env, repr(env), f" (in the shell, ravi solve gymnasium/{env},discount=0.99)"
         else:
-            name, given, shell = environments.name_of(environments.opened(env)), "env", ""
+            name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
             f"{name} is an environment, which has no discount: its table is read by "
             f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
@@ -223,7 +236,7 @@ def names_an_environment(text: str) -> bool:
         return False
     from ravi.mdps import environments
 
-    return text in environments.imported().registry
+    return text in environments.gymnasium_module().registry
 
 
 def world(text: str) -> Any:

@@ -282,7 +282,7 @@ def test_an_id_names_a_world_and_its_learner():
     learner = ravi_ucb_plus(P, grid(P, 16), 60, inner=2, scale=0.1)
     assert bits(made) == bits(ravi.run(learner, box(LEVEL, scored=24), 60, [3]))
     assert (made.world, made.mdp, made.learner) == ("continuous", "level", "ravi-ucb+/continuous")
-    assert "on the nodes" in repr(made)
+    assert "on the nodes" in str(made)
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ def test_results_and_tables_show_every_row(tmp_path):
     said = texts(found._repr_html_())
     assert said.count("2 of 2") == 2
     assert f"{found.regret(learner='uniform')[1].mean():,.2f}" in said
-    assert said[0] == repr(found).splitlines()[0]
+    assert said[0] == str(found).splitlines()[0]
     made = table(found)
     assert any(made.panels[0].rows[0][-1].text in text for text in texts(made._repr_html_()))
 

@@ -113,7 +113,7 @@ def test_plays_that_end_lead_to_an_end(tmp_path):
     assert found.policy("s") == "go"
     assert found.low < -2.0 <= found.high + 1e-9
     assert ravi.solve(found.model.mdp).optimum == pytest.approx((10 - 1) / 10, abs=1e-9)  # -2 once, then 0
-    assert "400 steps, log.csv: 2 states, 2 actions, 0 pairs never played" in repr(found)
+    assert "400 steps, log.csv: 2 states, 2 actions, 0 pairs never played" in str(found)
 
 
 def test_bounds_are_given_with_a_range_only_and_say_what_they_rest_on():
@@ -122,11 +122,11 @@ def test_bounds_are_given_with_a_range_only_and_say_what_they_rest_on():
     found = importers.plays(log, 0.9)
     assert (found.low, found.high, found.greedy.low) == (None, None, None)
     assert found.pessimistic.estimate == found.greedy.estimate == pytest.approx(10)
-    assert "from 1 to 2" not in repr(found)
-    assert "with probability" not in repr(found)
-    assert "no bounds: the range of rewards is not known; reward_range=(least, largest) of a step gives" in repr(found)
+    assert "from 1 to 2" not in str(found)
+    assert "with probability" not in str(found)
+    assert "no bounds: the range of rewards is not known; reward_range=(least, largest) of a step gives" in str(found)
     told = importers.plays(log, 0.9, reward_range=(0, 100), initial="s")
-    assert repr(told).endswith(
+    assert str(told).endswith(
         "  if every state is in the log, the environment is Markov in them and rewards lie between 0 and 100"
     )
     assert "the log marks every reset" not in told.assumes

@@ -27,8 +27,11 @@ class Case:
         if every_step:  # an epoch each, so that all states are seen
             learner = learner._replace(until=lambda s, time: Until(reset=False, deadline=time + 1))
         made = run(learner, mdp, T, [key], record=["stream"], measures=[spy(self.seen)])
-        self.settings, self.r, self.gamma, self.nu0 = made.settings, mdp.rewards, mdp.discount, mdp.initial
+        self.settings, self.r, self.nu0 = made.settings, mdp.rewards, mdp.initial
+        self.gamma = made.settings.get("discount", mdp.discount)  # of plans, where the average reward has none
         (self.X, self.A), self.H = mdp.rewards.shape, mdp.largest_value
+        if self.gamma != mdp.discount:
+            self.H = 1 / (1 - self.gamma)
         parts = (made.results[f"stream_{part}"][0].tolist() for part in ("state", "action", "successor", "reset"))
         self.stream = list(zip(*parts, strict=True))
         self.phi = features_of(mdp.problem)[0]
@@ -199,6 +202,7 @@ def sets(rows, name, *scales, more=""):
 
 TIGHT = ",tolerance=1e-11"
 OPTIMISTIC_Q = tuple(f"optimistic-q,scale={how}" for how in (1, 0.01, "0.02,bonus=bernstein"))
+RAVI_KL = tuple(f"ravi-kl,plan=greedy{of}" for of in (",support=off", "", ",scale=0.1"))
 UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
 RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
 MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")
@@ -206,6 +210,8 @@ PARTS = ("gamma", "clip", "span", "centre", "fresh")
 ROWS = [
     Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
     Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
+    Row(episodic.ravi_kl, RAVI_KL, EPISODES, 150, 1e-7),
+    Row(episodic.ravi_ucb, ("ravi-ucb", "ravi-ucb,scale=0.003,step_scale=0.1"), EPISODES, 300, 1e-8),
     Row(linear.lsvi_ucb, ("lsvi-ucb", "lsvi-ucb,scale=0.01"), OF_PAIRS, 150),
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
     Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),
@@ -279,6 +285,10 @@ ROWS = [
         linear.gamma_lscvi_ucb,
         ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,variant=staged,span=0.8", "gamma-lscvi-ucb,scale=0.01"),
         STAGED, 150,
+    ),
+    Row(
+        linear.gamma_lscvi_ucb, ("gamma-lscvi-ucb,span=2", "gamma-lscvi-ucb,span=2,scale=0.01"),
+        ("garnet/5,3,3,criterion=average", "linear/7,3,3,criterion=average"), 150,
     ),
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), STAGED, 150),
     Row(

@@ -4,16 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from ravi.core import MDP
 from ravi.learners.contrib.o_reps import o_reps
 from ravi.mdps import garnet, riverswim
-from ravi.planning import evaluate, occupancy, solve
-from ravi.planning.bellman import expect
+from ravi.planning import occupancy, solve
 from ravi.planning.methods import optimal_occupancy
-from ravi.planning.mirror import mirror_step
-from ravi.planning.occupancies import conditional_relative_entropy, relative_entropy
+from ravi.planning.occupancies import relative_entropy
 from ravi.runtime.api import run
 from tests.helpers import dense, spy
 from tests.planning.exact import cycle, random_mdp, random_policies
@@ -76,36 +73,6 @@ def test_states_out_of_reach_keep_their_policy_and_do_no_harm():
     assert np.isfinite(made.V).all()
     small = o_reps_step(MDP.from_dense(P[:2, :, :2], mdp.rewards[:2], 0.9, 0), policy[:2], 5.0)
     np.testing.assert_allclose(made.policy[:2], small.policy, rtol=1e-10)
-
-
-def test_the_conditional_entropy_gives_soft_dynamic_programming():
-    """max <mu, r> - <nu, KL(pi || pi_k)> / eta = (1 - gamma) <nu_0, V>, eta V = ln sum_a pi_k exp(eta (r + gamma P V)).
-
-    The geometry of RAVI-UCB: V is the fixed point of what its epochs do one sweep of, for a policy pi_k that stays.
-    """
-    for seed, eta in ((0, 0.5), (1, 3.0)):
-        mdp = random_mdp(seed, 4, 3, 3, 0.85)
-        before = np.random.default_rng(seed).dirichlet(np.ones(3) * 2, size=4)
-        V = np.zeros((1, 4))
-        for _ in range(400):
-            Q = mdp.rewards + 0.85 * expect(mdp, V)
-            V, _, policy = mirror_step(np.log(before)[None], before[None], Q, eta)
-        optimum = 0.15 * mdp.initial @ V[0]
-
-        def objective(pi, mdp=mdp, before=before, eta=eta):
-            return evaluate(mdp, pi).returns - conditional_relative_entropy(mdp, pi, before) / eta
-
-        assert objective(policy[0]) == pytest.approx(optimum, abs=1e-9)
-
-        def loss(z, mdp=mdp):
-            pi = np.exp(z.reshape(4, 3) - z.reshape(4, 3).max(-1, keepdims=True))
-            return -objective(pi / pi.sum(-1, keepdims=True))
-
-        found = minimize(loss, np.log(before).ravel(), method="BFGS", options={"gtol": 1e-7})
-        assert -found.fun <= optimum + 1e-9
-        assert -found.fun == pytest.approx(optimum, abs=1e-6)
-        for state in range(4):  # and O-REPS, which pays for states too, is another step
-            assert np.abs(o_reps_step(mdp, before, eta).policy[state] - policy[0, state]).max() > 1e-4
 
 
 # The learner.

@@ -3,9 +3,11 @@
 As in `tests.literal.tabular`; stages count from 0, and S is the length of an episode.
 """
 
-from math import log, sqrt
+from math import lgamma, log, pi, sqrt
 
 import numpy as np
+
+from tests.literal.extended import inner_kl
 
 
 def ucbvi(c):
@@ -92,3 +94,40 @@ def optimistic_q(c):
             Q[h, x, a] = (1 - alpha) * Q[h, x, a] + alpha * (c.r[x, a] + V[h + 1, y] + scale * b)
             V[h, x] = min(S, Q[h, x].max())
     yield {"t": t_k, "greedy": before, "raw": Q, "V": V}
+
+
+def ravi_ucb(c):
+    """Q_h = clip(r + CB + P_hat V_{h+1}), V_h and pi_h by the soft maximum, in logarithms."""
+    S, eta, beta = c.mdp.episode, c.settings["eta"], c.settings["beta"]
+    N, moved = np.ones((c.X, c.A)), np.zeros((c.X, c.A, c.X))
+    log_pi = np.full((S, c.X, c.A), -log(c.A))
+    for start, plays in c.epochs():
+        V, Q = np.zeros((S + 1, c.X)), np.zeros(log_pi.shape)
+        for h in reversed(range(S)):
+            Q[h] = np.clip(c.r + beta / np.sqrt(N) + moved @ V[h + 1] / N, 0, S - h)
+            V[h] = np.logaddexp.reduce(log_pi[h] + eta * Q[h], axis=-1) / eta
+            log_pi[h] += eta * (Q[h] - V[h][:, None])
+        yield {"t": start, "Q": Q, "V": V[:S], "policy": np.exp(log_pi)}
+        for x, a, y, _ in plays:
+            N[x, a] += 1
+            moved[x, a, y] += 1
+
+
+def ravi_kl(c):
+    """max {<q, V>: n KL(p_hat || q) <= rho} on the support, or on all states."""
+    S, s, N = c.mdp.episode, c.settings, np.zeros((c.X, c.A, c.X))
+    for start, plays in c.epochs():
+        level = log(c.X * S / min(1, sqrt(S * c.X * c.A / start)))
+        V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
+        for h in reversed(range(S)):
+            for x in range(c.X):
+                for a in range(c.A):
+                    there = c.rows[x][a] if c.told else np.arange(c.X)
+                    n, u = N[x, a].sum(), V[h + 1][there]
+                    rho = s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
+                    best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u
+                    Q[h, x, a] = c.r[x, a] + best
+            V[h] = Q[h].max(-1)
+        yield {"t": start, "greedy": Q, "V": V}
+        for x, a, y, _ in plays:
+            N[x, a, y] += 1

@@ -330,7 +330,7 @@ def test_truncated_cycles_are_counted_and_left_out():
         sums[each.cycle] += each.reward
     kept = sums[np.array(ends) == "reset"]
     assert found.mean == pytest.approx(kept.mean())
-    assert "not a fair sample" in repr(found)
+    assert "not a fair sample" in str(found)
     none = evaluate(made, Coin(limit=1), cycles=1, seed=1)
     assert none.truncated == 1
     assert none.mean is None
@@ -342,7 +342,7 @@ def test_without_spread_there_is_no_interval():
     assert (found.mean, found.low, found.high) == (1.0, -np.inf, np.inf)
     assert found.json()["low"] is None
     json.dumps(found.json(), allow_nan=False)
-    assert "no interval: cycles without spread" in repr(found)
+    assert "no interval: cycles without spread" in str(found)
 
 
 def test_students_interval_is_the_textbooks():

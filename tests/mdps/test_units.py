@@ -64,10 +64,10 @@ def test_a_run_keeps_and_shows_its_units():
     saved = io.BytesIO()
     run.save(saved)
     assert ravi.Run.load(io.BytesIO(saved.getvalue())).units == run.units == (-3.0, 5.0)
-    assert f"regret {8 * run.regret.mean():,.2f}, " in repr(run)
-    assert f"optimum {MDP.in_units(run.optimum):.6g}, " in repr(run)
-    assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in repr(run)
-    assert "(rewards from -3 to 5)" in repr(run)
+    assert f"regret {8 * run.regret.mean():,.2f}, " in str(run)
+    assert f"optimum {MDP.in_units(run.optimum):.6g}, " in str(run)
+    assert f"{MDP.in_units(run.results['reward_total'].mean() / 50):.6g} per step realised" in str(run)
+    assert "(rewards from -3 to 5)" in str(run)
 
 
 def test_tables_keep_any_bounded_rewards_in_their_units():

@@ -67,9 +67,11 @@ def test_the_rounding_of_a_regret():
 def test_the_rounding_of_a_trajectory_regret():
     """T eps of the sum: here of T times 1."""
     mdp, T = MDP.from_dense([[[1.0], [1.0]]], [[1.0, 0.5]], 0.5, 0), 64
-    measure = trajectory(mdp, T, 5, solve(mdp))
+    solution = solve(mdp)
+    measure = trajectory(mdp, T, 5, solution)
     both = measure._replace(results=lambda m: measure.results(m) | {"without": m.error.copy()})
     made = ravi.run(fixed(mdp.problem, [[0.0, 1.0]]), mdp, T, 1, measures=[both]).results
     assert made["trajectory_regret_total"][0] == pytest.approx(T)  # V* - V = 2 - 1 in every step
     rounding = made["trajectory_regret_error"][0] - made["without"][0]
     assert rounding / EPS == pytest.approx(T * T, rel=1e-3)
+    assert made["without"][0] >= T * solution.error > 0  # every step has that of V*, and of V^pi

@@ -178,7 +178,7 @@ def test_the_bias_is_the_optimal_one_where_several_are_solutions():
     assert solution.gain == 1.0
     assert np.ptp(solution.bias) == 0.0
     assert hardness(mdp).bias_span_error == np.inf
-    assert "2 recurrent classes" in repr(hardness(mdp))
+    assert "2 recurrent classes" in str(hardness(mdp))
 
 
 def test_an_mdp_whose_gain_depends_on_the_start_says_so():

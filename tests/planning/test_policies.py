@@ -128,24 +128,6 @@ def test_a_start_that_sums_to_one_up_to_1e_9_stands_for_a_distribution(X):
     assert one.nu.sum() == pytest.approx(1, abs=1e-13)
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(**SIZES)
-def test_the_equations_of_section_2(X, A, gamma, seed):
-    """P1: the Bellman equations; P3: the flow, which determines mu; P5: <mu, r> = rho, <mu, E V* - Q*> = rho* - rho."""
-    mdp, policy = drawn(X, A, gamma, seed)
-    found, best, mu = evaluate(mdp, policy), solve(mdp), occupancy(mdp, policy).mu
-    off = 2 * found.error + 1e-14 * mdp.horizon
-    np.testing.assert_allclose(found.V, (policy * found.Q).sum(-1), rtol=0, atol=off)
-    np.testing.assert_allclose(found.Q, mdp.rewards + gamma * expect(mdp, found.V), rtol=0, atol=off)
-    for one, pi in ((mu, policy), (occupancy(mdp, best.policy).mu, best.policy)):
-        residual = marginal(one) - gamma * flow(mdp, one) - (1 - gamma) * mdp.initial
-        assert np.abs(residual).sum() <= 1e-13
-        np.testing.assert_allclose(one, by_dense_solve(mdp, pi)[1][:, None] * pi, rtol=0, atol=1e-14 * mdp.horizon)
-    assert (mu * mdp.rewards).sum() == pytest.approx(return_of(mdp, policy), abs=1e-12)
-    gap = (mu * (best.V[:, None] - best.Q)).sum()
-    assert gap == pytest.approx(best.optimum - return_of(mdp, policy), abs=2e-10)
-
-
 def test_operators_are_dense_products_for_one_and_for_a_batch():
     mdp, rng = garnet(7, 3, 2, 0, 0.9), np.random.default_rng(0)
     P, f, g = dense(mdp), rng.normal(size=(4, 7)), rng.normal(size=(4, 7, 3))

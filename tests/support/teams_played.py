@@ -33,7 +33,7 @@ from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
 from ravi.runtime.tree import Log
 from ravi.runtime.walk import empty_path, world_of
-from ravi.runtime.world import Tabular
+from ravi.runtime.world import Tabular, to_run
 from ravi.testing import spy
 
 
@@ -136,12 +136,14 @@ def play(text, mdp, T, size, record=(), seed=0):
     """A run of one seed by a team: what its arrays hold at the end."""
     mdp = ids.mdp(mdp)
     learner = ids.learner(text, mdp, T)
-    options = {"record": list(record), "points": 5, "pad": True, "keep_epochs": True, "measured": True}
-    measures = Tabular(mdp).scores(learner, T, options).measures
+    pad = mdp.criterion == "discounted"
+    record = [one for one in record if pad or one == "stream"]
+    options = {"record": record, "points": 5, "pad": pad, "keep_epochs": True, "measured": True}
+    measures = to_run(mdp).scores(learner, T, options).measures
     batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
     recorders = compiled_driver.on_gpu(measures)
     arguments = compiled_driver.arguments(
-        learner, world_of(mdp), T, True, recorders, batch, teams=1, epochs=T, length=16
+        learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )
     frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
     there = teams.mapped(
@@ -180,7 +182,9 @@ def different(text, mdp, T, size, **options):
 def different_alone(text, mdp, T):
     """The arrays that differ, in any bit, between the two drivers of a CPU."""
     runs = [
-        ravi.run(text, mdp, T, 2, record=["stream"], points=5, pad=True, progress=False, measures=measures)
+        ravi.run(
+            text, mdp, T, 2, record=["stream"], points=5, pad="episode" not in mdp, progress=False, measures=measures
+        )
         for measures in ([], [spy([])])  # which only Python can record
     ]
     one, other = ({name: plain(leaf) for name, leaf in tree.leaves(run.batch)} for run in runs)
@@ -271,6 +275,18 @@ def caught(name, which):
 
 inner_counts.MANY = 8  # states: the first of these is worked on in rows, the second in columns
 PLAYED = (("riverswim/4,discount=0.7", 30), ("garnet/19,2,2,discount=0.7", 20))
+EPISODES = (("riverswim/4,criterion=episodic,episode=5", 32),)
+
+
+def takes(text, mdp):
+    """Whether a learner can be built for an MDP."""
+    try:
+        ids.learner(text, ids.mdp(mdp), 30)
+    except ValueError:
+        return False
+    return True
+
+
 MUTATED = (
     "ravi-ucb,scale=0.01,step_scale=30", "ravi-ucb+,inner=1,scale=0.1", "ravi-ucb+,inner=2,scale=0.1",
     "ravi-ucb+,inner=2,fresh=off", "ravi-ucb+/unknown-rewards,scale=0.1,inner=3", "psrl,support=on", "psrl",
@@ -286,7 +302,8 @@ if __name__ == "__main__":
     print(json.dumps(["regressions", {"add": ["differs"] if regressions_differ() else []}]), flush=True)
     for text in sys.argv[1:]:
         found = {}
-        for mdp, T in PLAYED:
+        worlds = [one for one in PLAYED + EPISODES if takes(text, one[0])]
+        for mdp, T in worlds:
             try:
                 found[mdp] = different(text, mdp, T, 3, record=("stream", "trajectory"))
                 found[mdp] += [f"{name}, alone" for name in different_alone(text, mdp, T)]

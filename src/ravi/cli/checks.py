@@ -87,7 +87,8 @@ def _package(check: str, needed: Requirement, missing: str, command: str) -> Che
     except metadata.PackageNotFoundError:
         return Check(check, missing, f"{needed.name} is not installed", command)
     fits = needed.specifier.contains(Version(found).base_version)
-    return judged(check, fits, f"{needed.name} {found}" + ("" if fits else f", not {needed.specifier}"), command)
+    words = f"{needed.name} {found}" + ("" if fits else f", not {needed.specifier}")
+    return judged(check, fits, words, command, missing)  # one that an extra wants may be there for something else
 
 
 def older(version: str, least: str) -> bool:

@@ -17,11 +17,11 @@ from ravi.cli.common import (
     JSON,
     SEEDS,
     SHORT,
+    allow_typed_modules,
     progress_bar,
     say,
     say_json,
     stopped_early,
-    typed,
     with_options,
 )  # fmt: skip
 from ravi.display.printable import columns, with_rows
@@ -90,7 +90,7 @@ def run(
 
     T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp, learner)
+    allow_typed_modules(mdp, learner)
     model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
     world = world_named(mdp if model is None else model.mdp)
     with sparing():
@@ -130,7 +130,7 @@ def run(
     if save is not None:
         result.save(save)
     uniform = _uniform(world.mdp, model) if isinstance(world, Tabular) and world.kind == "tabular" else None
-    say_json(_summary(result, uniform)) if as_json else say(f"{result!r}{_against_uniform(result, uniform)}")
+    say_json(_summary(result, uniform)) if as_json else say(f"{result}{_against_uniform(result, uniform)}")
     if effort.interpreted > result.seconds / 2 and short and sys.stderr.isatty():
         say("ravi: a run so short is interpreted, not compiled; longer runs are faster", error=True)
     if figure is not None:
@@ -179,7 +179,7 @@ def compare(
     from ravi.runtime import archive
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp, *learners)
+    allow_typed_modules(mdp, *learners)
     if figure is not None:
         from ravi.display.style import library, written
 
@@ -226,7 +226,7 @@ def solve(
     from ravi.planning.solver import solve
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp)
+    allow_typed_modules(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     if save is not None:
@@ -237,7 +237,7 @@ def solve(
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
         uniform = _uniform(world, model) if world.discount < 1 else 0.0
     if world.discount == 1:
-        _say_average(world, solution, as_json)
+        (_say_average if world.episode is None else _say_episodes)(world, solution, as_json)
         return
     actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
@@ -264,6 +264,22 @@ def solve(
     rows.append(("found by", f"{solution.method}, {solution.sweeps} sweeps, {seconds:.3f} s"))
     lines = _by_state(world, model, actions, solution.V) if world.states <= 20 else []
     say("\n".join([with_rows(f"{world!r}", rows), *lines]))
+
+
+def _say_episodes(world: Any, solution: Any, as_json: bool) -> None:
+    """What `ravi solve` says of episodes: values and actions by stage."""
+    if as_json:
+        names = ("optimum", "optimum_error", "policy_error")
+        found = {"mdp": world.name, "episode": world.episode, **{name: getattr(solution, name) for name in names}}
+        by_stage = {"value": solution.V.tolist(), "policy": solution.policy.argmax(-1).tolist(), "units": world.units}
+        say_json(found | {"value_error": solution.error} | by_stage)
+        return
+    rows = [("optimum rho*", f"{solution.optimum:.12g} a step  (error at most {solution.optimum_error:.1e})")]
+    rows.append(("an episode", f"<nu_0, V*> = {solution.value:.12g}  (error at most {solution.error:.1e})"))
+    if world.units != (0.0, 1.0):
+        rows.append(("in its units", f"{world.episode * world.in_units(solution.optimum):.12g} an episode"))
+    rows.append(("the policy", f"loses at most {solution.policy_error:.1e} a step"))
+    say(with_rows(f"{world!r}", rows))
 
 
 def _say_average(world: Any, solution: Any, as_json: bool) -> None:
@@ -296,7 +312,7 @@ def hardness(
     from ravi.planning.hardness import hardness
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp)
+    allow_typed_modules(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     with progress_bar(f"solving {world.name}"), sparing():
@@ -306,7 +322,7 @@ def hardness(
         numbers = asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high}
         say_json({k: None if isinstance(v, float) and not isfinite(v) else v for k, v in numbers.items()})
         return
-    say(f"{found!r}")
+    say(found)
 
 
 def verify(
@@ -354,7 +370,7 @@ def verify(
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
     mdp = mdp if mdp is None else with_options(mdp, discount, criterion)
-    typed(mdp, learner)
+    allow_typed_modules(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
         raise InputError(f"--variants chooses its own MDPs: leave out {mdp}, or --variants")

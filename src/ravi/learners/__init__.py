@@ -29,6 +29,7 @@ LEARNERS = {
     "ravi-ucb": _here(
         "ravi_ucb.ravi_ucb:tabular",
         "plans with one regularised, optimistic backup per epoch; the paper's Algorithm 2, tabular",
+        criteria=WITH_EPISODES,
     ),
     "ravi-ucb/mixture": _here(
         "ravi_ucb.ravi_ucb:linear_mixture",
@@ -75,7 +76,7 @@ LEARNERS = {
     "ravi-kl": _here(
         "ravi_kl.ravi_kl:tabular",
         "plans with the best kernel of a relative-entropy confidence set; small regret, no tuning",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "ravi-kl/mixture": _here(
         "ravi_kl.mixture:linear_mixture",
@@ -138,7 +139,7 @@ LEARNERS = {
     "psrl": _here(
         "posterior.psrl",
         "plays the optimal policy of a posterior sample; good when the successors are unknown",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "psrl/mixture": _here(
         "posterior.mixture:linear_mixture",
@@ -183,7 +184,9 @@ LEARNERS = {
         "mixture.uclk:uclk_plus", "runs UCLK with samples weighted by their estimated variance, for linear mixture MDPs"
     ),
     "uclk-c": _here(
-        "mixture.uclk:uclk_c", "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span"
+        "mixture.uclk:uclk_c",
+        "runs UCLK+ on centred values, for linear mixture MDPs whose values have a small span",
+        criteria=BOTH,
     ),
     "threshold": _here(
         "mixture.known_pairs:threshold",
@@ -211,6 +214,7 @@ LEARNERS = {
     "gamma-lscvi-ucb": _here(
         "linear.lsvi:gamma_lscvi_ucb",
         "clips least-squares values to a span, for linear MDPs with a known bound on the span",
+        criteria=BOTH,
     ),
     "rlsvi": _here(
         "linear.lsvi:rlsvi",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, get_type_hints
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Learner, Problem, TheoryConstants
+from ravi.core import Array, Learner, Problem, TheoryConstants, restrict
 from ravi.validation import policy_table
 
 KEYWORD = Parameter.KEYWORD_ONLY
@@ -131,6 +131,23 @@ def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
         return np.full(shape, 1 / problem.actions)
     array = policy_table(policy, problem, "initial_policy", interior=True)
     return validation.shaped(array, shape, "initial_policy", "(X, A)")
+
+
+def bias_span(problem: Problem, span: float | None, default: float | None = None) -> float:
+    """A bound on the span of the bias: `span`, or where it is not given H or `default`; the average reward has none."""
+    if span is not None:
+        return validation.positive(span, "span")
+    if problem.criterion == "average":
+        raise validation.InputError("span is missing; in the average reward it is a bound on the span of the bias")
+    return problem.horizon if default is None else default
+
+
+def nearly_average(problem: Problem, rate: float) -> Problem:
+    """A problem of the average reward with the discount 1 - `rate`, but at least 1/2; others as they are. A policy that
+    is optimal there has a gain within `rate` span(h) of the best."""
+    if problem.criterion != "average":
+        return problem
+    return restrict(problem, Problem, discount=max(1.0 - rate, 0.5))
 
 
 class Builder(Protocol):

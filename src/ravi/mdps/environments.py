@@ -17,7 +17,7 @@ from ravi.validation import InputError, install_command
 ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 
 
-def imported() -> Any:
+def gymnasium_module() -> Any:
     """Gymnasium itself."""
     try:
         import gymnasium
@@ -34,12 +34,12 @@ def id_of(env: Any) -> str | None:
     spec = getattr(env, "spec", None)
     if spec is not None:
         return IDS.get(env, str(spec.id))
-    return IDS.get(env) if isinstance(env, imported().Env) else None
+    return IDS.get(env) if isinstance(env, gymnasium_module().Env) else None
 
 
-def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
+def open_environment(env: Any, options: Mapping[str, Any] | None = None) -> Any:
     """An environment, or the one that an id makes, with its own options."""
-    gymnasium = imported()
+    gymnasium = gymnasium_module()
     if isinstance(env, str):
         try:
             with warnings.catch_warnings():
@@ -124,7 +124,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def make(mdp: MDP) -> Any:
-    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's.
+    """A Gymnasium environment that is this MDP: it never terminates, for the discount is the learner's. In episodes it
+    is truncated after their length.
 
     Rewards are r(x, a) in the MDP's units. Its table `P`, `initial_state_distrib` and `reward_range` are those of the
     MDP, so that `ravi.gymnasium.mdp(make(m), m.discount)` is m again (without features).
@@ -135,7 +136,7 @@ def make(mdp: MDP) -> Any:
 @cache
 def _environment() -> Any:
     """The class of the environments that `make` makes: Gymnasium is imported when it is needed."""
-    gymnasium = imported()
+    gymnasium = gymnasium_module()
 
     class Simulated(gymnasium.Env):  # type: ignore[misc, name-defined]
         """An MDP as an environment."""
@@ -153,6 +154,7 @@ def _environment() -> Any:
             self.render_mode = None
             self._world, self._rewards = world_of(mdp), mdp.in_units(mdp.rewards)
             self._state: int | None = None
+            self._left = 0  # steps of the episode, where there are some
 
         @cached_property
         def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
@@ -169,6 +171,7 @@ def _environment() -> Any:
         ) -> tuple[int, dict[str, Any]]:
             super().reset(seed=seed)
             self._state = int(np.searchsorted(self._world.initial, self.np_random.random(), side="right"))
+            self._left = self._world.episode
             return self._state, {}
 
         def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -179,6 +182,7 @@ def _environment() -> Any:
                 raise InputError(f"action is {a}, but actions are 0 to {self.mdp.actions - 1}")
             slot = np.searchsorted(self._world.cumulative[x, a], self.np_random.random(), side="right")
             self._state = int(self._world.successors[x, a, slot])
-            return self._state, float(self._rewards[x, a]), False, False, {}
+            self._left -= 1
+            return self._state, float(self._rewards[x, a]), False, self._left == 0, {}
 
     return Simulated

@@ -2,8 +2,9 @@
 
 A policy is fixed when an episode begins, so that the regret of an episode is <nu_0, V* - V^pi>. V^pi_h is computed anew
 from the last stage whose policy is another one, or for which a later V is another one: the bits are those of a whole
-pass. A pass costs S X B products for a policy that is deterministic, S the steps of an episode; where a learner plans
-by a pass over all actions, this is 1 / A of it. `realised` is T rho* - sum_t r, what was lost along the path.
+pass. States that a stage cannot be in are left out: their V stays 0, and their rows are not kept. A pass costs S X B
+products at most for a policy that is deterministic, S the steps of an episode; where a learner plans by a pass over all
+actions, this is 1 / A of it. `realised` is T rho* - sum_t r, what was lost along the path.
 """
 
 from typing import Any, NamedTuple
@@ -39,38 +40,48 @@ def no_episodes(mdp: MDP, stages: int, n: int) -> Episodes:
 
 
 def scored_by(mdp: MDP) -> tuple[Any, ...]:
-    """What `score_episodes` reads of an MDP."""
-    arrays = tables(mdp, average=True)
-    return arrays.rewards, arrays.successors, arrays.transitions, mdp.initial
+    """What `score_episodes` reads of an MDP: with the states that stage h can be in, state[start[h]:start[h + 1]]."""
+    arrays, there, stages = tables(mdp, average=True), mdp.initial > 0, list[Array]()
+    for _ in range(mdp.episode or 0):
+        stages.append(np.flatnonzero(there))
+        led = mdp.successors[there][mdp.support[there]]
+        there = np.zeros(mdp.states, np.bool_)
+        there[led] = True
+    start = np.cumsum([0, *map(len, stages)])
+    return arrays.rewards, arrays.successors, arrays.transitions, mdp.initial, start, np.concatenate(stages)
 
 
 @compiled
 def score_episodes(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
     """The returns of the policy of seed i; a team's."""
-    (r, successors, P, nu0), (kept, V, returns, _) = scored
+    (r, successors, P, nu0, start, state), (kept, V, returns, _) = scored
     X, A, B = P.shape
     S, stages = V.shape[1] - 1, kept.shape[1] // X
+    now, pi = policy[i], kept[i]
     moved, changed = 0, 0  # whether V_{h+1}, and the policy of the stage, are others than before
     for h in range(S - 1, -1, -1):
+        begin, those = min(h, stages - 1) * X, state[start[h] : start[h + 1]]
         if h == S - 1 or h < stages - 1:  # else the last stage goes on
-            differs = 0
-            for x in each(X):
-                row = min(h, stages - 1) * X + x
-                for a in range(A):
-                    if kept[i, row, a] != policy[i, row, a]:
-                        kept[i, row, a] = policy[i, row, a]
-                        differs = 1
-            changed = team_max(differs)
+            shared = stages < S and h == S - 1
+            changed = _renew(pi, now, begin, those, X if shared else len(those), shared)
         differs = 0
         if moved > 0 or changed > 0:
-            for x in each(X):
-                row = min(h, stages - 1) * X + x
-                mass = 0.0
+            after, values = V[i, h + 1], V[i, h]
+            for k in each(len(those)):
+                x = those[k]
+                mass, value = 0.0, 0.0
                 for a in range(A):
-                    mass += kept[i, row, a]
-                value = _value(r[x], successors[x], P[x], kept[i, row], V[i, h + 1], abs(mass - 1.0) <= EPS * A)
-                if value != V[i, h, x]:
-                    V[i, h, x] = value
+                    p = pi[begin + x, a]
+                    if p > 0.0:
+                        future = 0.0
+                        for j in range(B):
+                            future += P[x, a, j] * after[successors[x, a, j]]
+                        mass += p
+                        value += p * (r[x, a] + future)
+                if abs(mass - 1.0) > EPS * A:
+                    value = _value_as_drawn(r[x], successors[x], P[x], pi[begin + x], after)
+                if value != values[x]:
+                    values[x] = value
                     differs = 1
         moved = team_max(differs)
         sync()
@@ -79,20 +90,31 @@ def score_episodes(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _value(r, successors, P, policy, V, whole):  # type: ignore[no-untyped-def]
-    """sum_a pi(a) (r(a) + <P(a), V>) of the probabilities by which actions are drawn (`ravi.runtime.walk.draw`).
-    whole: they are the policy itself, but for rounding."""
+def _renew(pi, now, begin, those, many, every):  # type: ignore[no-untyped-def]
+    """Whether the policy of these states, or of every one, is another one; it is copied."""
+    changed = 0
+    for k in each(many):
+        row = begin + (k if every else those[k])
+        for a in range(pi.shape[1]):
+            if pi[row, a] != now[row, a]:
+                pi[row, a] = now[row, a]
+                changed = 1
+    return team_max(changed)
+
+
+@compiled
+def _value_as_drawn(r, successors, P, policy, V):  # type: ignore[no-untyped-def]
+    """sum_a pi(a) (r(a) + <P(a), V>) of the probabilities by which actions are drawn (`ravi.runtime.walk.draw`), of a
+    row that misses the sum one."""
     A, B = P.shape
     last, mass, total = 0, 0.0, 0.0
     for a in range(A):
         if policy[a] > 0.0:
             last = a
     for a in range(last + 1):
-        p = policy[a]
-        if not whole:
-            below = min(mass, 1.0)
-            mass += policy[a]
-            p = (min(mass, 1.0) if a < last else 1.0) - below
+        below = min(mass, 1.0)
+        mass += policy[a]
+        p = (min(mass, 1.0) if a < last else 1.0) - below
         if p > 0.0:
             future = 0.0
             for j in range(B):

@@ -72,24 +72,11 @@ def track(mdp: MDP, n: int) -> Tracked:
     )  # fmt: skip
 
 
-class Scratch(NamedTuple):
-    """What teams write while they follow; `team()` first."""
-
-    value: Array  # rho_V                     (teams, X)
-    dual: Array  # rho_d                      (teams, X)
-    old: Array  # V and d of the policy before   (teams, X, 2)
-    drawn: Array  # the policy that is played    (teams, X, A)
-    share: Array  # gamma d pi of every pair  (teams, A X)
-    small: Array  # for elimination           (teams, X, X), where X is small
-
-
-def rooms(X: int, A: int, teams: int) -> tuple[Room, ...]:
+def scratch(X: int, A: int, teams: int) -> tuple[Room, ...]:
+    """What teams write while they follow: rho_V (teams, X) and rho_d, V and d of the policy before (teams, X, 2), the
+    policy that is played (teams, X, A), gamma d pi of every pair (teams, A X); and for elimination (teams, X, X)."""
     few = X if X <= SMALL else 1
     return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (X, 2), (X, A), (A * X,), (few, few)))
-
-
-def scratch(X: int, A: int, teams: int) -> Scratch:
-    return Scratch(*made(rooms(X, A, teams)))
 
 
 class Entries(NamedTuple):
@@ -135,11 +122,11 @@ def target_of(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = 
     return Target(made, into, mdp.initial / fsum(mdp.initial), tol, patience)
 
 
-def follow(target_of: Target, tracked: Tracked, policy: Array, wanted: Array, room: Scratch | None = None) -> None:
+def follow(target: Target, tracked: Tracked, policy: Array, wanted: Array) -> None:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
-    wanted > 0; in place. room: of one team."""
-    room = scratch(policy.shape[1], policy.shape[2], 1) if room is None else room
-    (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *target_of, policy, wanted, *tracked, *room)
+    wanted > 0; in place."""
+    room = made(scratch(policy.shape[1], policy.shape[2], 1))
+    (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *target, policy, wanted, *tracked, *room)
 
 
 @partial(compiled, _nrt=True)  # it copies V, also where what calls it allocates nothing

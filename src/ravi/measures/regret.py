@@ -20,7 +20,7 @@ from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
-from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, rooms, target_of, track
+from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, scratch, target_of, track
 from ravi.measures.recording import compiled_measure
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.evaluation import staged_values
@@ -98,7 +98,7 @@ def regret(
 
     def own_of(against: Target) -> Callable[[Regret, int, int], tuple[Any, ...]]:
         def of(m: Regret, teams: int, rows: int) -> tuple[Any, ...]:
-            return own((tuple(against), tuple(m.tracked), rooms(mdp.states, mdp.actions, teams)), m, rows)
+            return own((tuple(against), tuple(m.tracked), scratch(mdp.states, mdp.actions, teams)), m, rows)
 
         return of
 

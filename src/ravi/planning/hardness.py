@@ -76,15 +76,19 @@ class Hardness:
     name: str
 
     def __repr__(self) -> str:
+        diameter, span = _number(self.diameter, self.diameter_error), _number(self.bias_span, self.bias_span_error)
+        return f"<Hardness of {self.name}: diameter {diameter}, span of h* {span}>"
+
+    def __str__(self) -> str:
         low, high = self.smallest_gap
         lines = [
-            f"<Hardness of {self.name}:",
+            f"Hardness of {self.name}",
             f"  diameter      {_number(self.diameter, self.diameter_error)}",
             f"  span of h*    {_number(self.bias_span, self.bias_span_error)}",
             f"  value norm    {_number(self.value_norm, self.value_norm_error)}",
             f"  smallest gap  {f'from {low:.6g} to {high:.6g}' if low > 0 else f'at most {high:.6g}'}",
         ]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes)]) + ">"
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
 
 def _number(value: float, error: float) -> str:
@@ -108,12 +112,12 @@ def hardness(mdp: AnyMDP) -> Hardness:
     Examples
     --------
     >>> import ravi
-    >>> ravi.hardness(ravi.mdp("riverswim/3"))
-    <Hardness of riverswim/3:
+    >>> print(ravi.hardness("riverswim/3"))
+    Hardness of riverswim/3
       diameter      4.76190476 ± ...
       span of h*    2.12765957 ± ...
       value norm    0.705344019 ± ...
-      smallest gap  from 0.441809 to 0.441809>
+      smallest gap  from 0.441809 to 0.441809
     """
     mdp = an_mdp(mdp)
     arrays = tables(mdp, average=True)._replace(discount=1.0)

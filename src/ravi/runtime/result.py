@@ -392,6 +392,10 @@ class Run:
         return of_run(self)
 
     def __repr__(self) -> str:
+        mean = f"; mean regret {self.regret.mean():,.2f}" if "regret_total" in self.results else ""
+        return f"<Run of {self.title}{mean}>"
+
+    def __str__(self) -> str:
         return "\n".join([self.title, *(f"  {name:16} {words}" for name, words in self.facts())])
 
 

@@ -243,7 +243,7 @@ def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: 
 
 
 def _sizes(runs: Any, row: int) -> dict[str, float]:
-    """T, H (0 in the average reward), d, X (0 where states are continuous) and A of a run."""
+    """T, H (0 without a discount), d, X (0 where states are continuous) and A of a run."""
     T, gamma, d, X, A = (runs[name][row].as_py() for name in ("steps", "discount", "dimension", "states", "actions"))
     H = 1 / (1 - gamma) if gamma < 1 else 0
     return {name: round(float(size), 9) for name, size in zip(QUANTITIES, (T, H, d, X or 0, A), strict=True)}

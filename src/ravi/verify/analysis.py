@@ -12,9 +12,8 @@ from ravi.planning.occupancies import divergence
 from ravi.theory import Bound, constants, generic
 from ravi.verify import lemmas
 from ravi.verify.chance import Martingale
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Backups, Played, under, values
 from ravi.verify.setting import RunSetting, of_theorem_4_1
 
@@ -24,7 +23,7 @@ claim = registry.claim
 
 def above(s: Backups) -> Array:
     """Delta*_k = rho* - (1 - gamma) <nu_0, V_k>."""
-    return s.setting.solution.optimum - (1 - s.gamma) * s.V @ s.setting.mdp.initial
+    return s.setting.solution.optimum - (1 - s.gamma) * s.V @ s.mdp.initial
 
 
 claim("A1a", "r + gamma P V_k <= Q_{k+1}", "Lemma 4.2", per="backup", conditional=True)(lemmas.optimistic)
@@ -59,7 +58,7 @@ claim("A5", "sum Delta*_k <= H(pi*||pi_0) / eta + <mu*, E (V_{K+1} - V_1)>", "Eq
 
 def below(s: Backups) -> Array:
     """Delta_k = (1 - gamma) <nu_0, V_k> - rho(pi_k)."""
-    return (1 - s.gamma) * s.V @ s.setting.mdp.initial - under(s.at.mu, s.r)
+    return (1 - s.gamma) * s.V @ s.mdp.initial - under(s.at.mu, s.r)
 
 
 @claim("A6", "Delta_k <= <mu^pi_k, E V_k - Q_{k+1}> + 2 <mu^pi_k, CB_k>", "before (6)", per="backup",
@@ -71,7 +70,7 @@ def below_is_small(s: Backups) -> Measured:
 @claim("A7", "<mu^pi_{k+1}, Q_{k+1}> = <nu^pi_{k+1}, V_{k+1} + KL(pi_{k+1}||pi_k) / eta>", "before (6)", per="step")
 def regularised_value(s: Backups) -> Measured:
     e = s.after
-    right = (e.nu * (e.V + divergence(e.policy, s.at.policy) / s.setting.eta)).sum(-1)
+    right = (e.nu * (e.V + divergence(e.policy, s.at.policy) / s.eta)).sum(-1)
     return np.abs(under(e.mu, s.Q) - right), 0.0
 
 
@@ -100,7 +99,7 @@ def occupancies_follow_policies(s: Backups) -> Measured:
 
 @claim("A11", "<mu_{k+1} - mu_k, Q_{k+1}> - H(pi_{k+1}||pi_k) / eta <= eta H^3 / 2", "Fenchel-Young", per="step")
 def fenchel_young(s: Backups) -> Measured:
-    return s.moved, s.setting.eta * s.H**3 / 2
+    return s.moved, s.eta * s.H**3 / 2
 
 
 claim("A11s", "... <= eta kappa(H),  kappa = H^(5/2) / 4 - H^2 / 8", "erratum 12", per="step")(lemmas.fenchel_young)
@@ -109,7 +108,7 @@ claim("A12a", "KL(pi_{k+1} || pi_k)(x) <= eta^2 H^2 / 8", "Hoeffding", per="step
 
 @claim("A12b", "||pi_{k+1} - pi_k||_1 <= eta H / 2", "Hoeffding", per="step")
 def small_moves(s: Backups) -> Measured:
-    return worst(np.abs(s.after.policy - s.at.policy).sum(-1)), s.setting.eta * s.H / 2
+    return worst(np.abs(s.after.policy - s.at.policy).sum(-1)), s.eta * s.H / 2
 
 
 @claim("A13", "sum Delta_k <= <mu_1, E V_1> - <mu_{K+1}, E V_{K+1}> + eta H^3 K / 2 + 2 sum <mu_k, CB_k>",
@@ -153,18 +152,18 @@ def entropy_of_the_uniform(setting: RunSetting) -> Measured:
 def spread(s: Played, f: Array) -> Array:
     """The variance of sum_{t in epoch k} f_k(x_t, a_t), whose mean is H <mu^pi_k, f_k>   (K,)."""
     V = values(s.setting, s.at.policy, (s.at.policy * f).sum(-1))
-    Q = f + s.gamma * expect(s.setting.mdp, V)
+    Q = f + s.gamma * expect(s.mdp, V)
     return s.H * under(s.at.mu, 2 * f * Q - f**2) - (s.H * under(s.at.mu, f)) ** 2
 
 
 @claim("A17", "E[sum_{t in epoch k} CB_k(x_t, a_t)] = H <mu^pi_k, CB_k>", "Lemma 4.4", kind="E", equality=True)
-def bonuses_of_an_epoch(s: Played) -> tuple[float, float, Martingale]:
+def bonuses_of_an_epoch(s: Played) -> Measured:
     drift = s.along(s.CB).sum() - s.H * under(s.at.mu, s.CB).sum()
     return drift, 0.0, Martingale(spread(s, s.CB).sum(), s.H * s.CB.max())
 
 
 @claim("A18", "E sum_{t<=T} <mu^pi_t, CB_t> <= E sum_{t<=T+} CB_t(x_t, a_t)", "Lemma 4.4", kind="E")
-def lemma_4_4(s: Played) -> tuple[float, float, Martingale]:
+def lemma_4_4(s: Played) -> Measured:
     """The sum over whole epochs is a martingale; steps beyond T only take from it."""
     mean = under(s.at.mu, s.CB)
     chance = Martingale(spread(s, s.CB - mean[:, None, None]).sum(), s.H * s.CB.max(), upper=True)
@@ -172,7 +171,7 @@ def lemma_4_4(s: Played) -> tuple[float, float, Martingale]:
 
 
 @claim("A19", "E sum_{t<=T+} gap_t = H E sum_{k<=K(T)} gap_k", "Section 4.3", kind="E", equality=True)
-def wald(s: Played) -> tuple[float, float, Martingale]:
+def wald(s: Played) -> Measured:
     """gap_k (L_k - H), L_k geometric: variance gap_k^2 gamma H^2."""
     return (s.gap * (s.lengths - s.H)).sum(), 0.0, Martingale((s.H - 1) * s.H * (s.gap**2).sum(), s.H)
 
@@ -184,7 +183,7 @@ def theorem_4_1(s: Played, rest: Bound) -> Measured:
 
 @claim("A20", "R_T <= 2 E sum_{t<=T+} CB_t + sqrt(2 H^4 T log A) + 2 H^2", "Theorem 4.1", kind="E")
 def theorem_printed(s: Played) -> Measured:
-    return theorem_4_1(s, generic.printed(s.H, s.setting.mdp.actions, s.setting.steps, 0.0))
+    return theorem_4_1(s, generic.printed(s.H, s.mdp.actions, s.T, 0.0))
 
 
 @claim("A20c", "... with E K = (1 - gamma) T + gamma, and + delta T for failures", "Theorem 4.1, corrected", kind="E")
@@ -199,7 +198,7 @@ def theorem_corrected(s: Played) -> Measured:
 @claim("C1", "V_k and pi_k are the maximum and the maximiser of <p, Q_k> - KL(p || pi_{k-1}) / eta", "Lemma C.1",
        per="step")  # fmt: skip
 def variational(s: Backups) -> Measured:
-    Q, V, eta = s.Q, s.after.V, s.setting.eta
+    Q, V, eta = s.Q, s.after.V, s.eta
 
     def value(q: Array) -> Array:
         return (q * Q).sum(-1) - divergence(q, s.at.policy) / eta
@@ -218,7 +217,7 @@ def policies(k: int, X: int, A: int) -> Array:
 @claim("C2", "sum_{i<=k} V_i = (1 / eta) log sum_a pi_0 exp(eta sum_{i<=k} Q_i)", "Lemma C.1", per="prefix")
 def telescoping(s: Backups) -> Measured:
     """Q_1 = E V_1 is the first."""
-    eta, first = s.setting.eta, s.iterates.V[:1]
+    eta, first = s.eta, s.iterates.V[:1]
     tilted = np.log(s.setting.parts.initial_policy) + eta * (first[..., None] + np.cumsum(s.Q, axis=0))
     top = tilted.max(-1)
     total = (top + np.log(np.exp(tilted - top[..., None]).sum(-1))) / eta

@@ -23,8 +23,7 @@ from ravi.theory import changing_rewards as theory
 from ravi.verify import expected, lemmas
 from ravi.verify import setting as settings
 from ravi.verify.chance import Martingale
-from ravi.verify.claim import Registry
-from ravi.verify.lemmas import Measured
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Backups, Played
 from ravi.verify.setting import Comparators, RunSetting
 
@@ -84,7 +83,7 @@ def lemma_in_hindsight(s: Backups) -> Measured:
 
 @claim("R7", "E sum_{t<=T+} <mu* - mu_t, r_t> = H E sum_{k<=K(T)} <mu* - mu_k, r_k>, for each pi*", "Discussion",
        kind="E", equality=True)  # fmt: skip
-def last_plays_stand_for_all(s: Played) -> tuple[Array, float, Martingale]:
+def last_plays_stand_for_all(s: Played) -> Measured:
     """A martingale by steps. With f = f_t, a step adds f to the left side, and with probability 1 - gamma ends the
     epoch and adds H f to the right side: the difference has the mean 0 and the variance gamma f^2 + (1 - gamma)
     (gamma H f)^2 = gamma H f^2, and its size is at most H, since |f| <= 1."""
@@ -111,7 +110,7 @@ def theorem_with_measured_bonuses(s: Played) -> Measured:
        "Theorem 4.1", kind="E")  # fmt: skip
 def theorem(s: Played) -> Measured:
     """The best pi* is the one for as long as each table is in force on average: no other earns more up to T."""
-    return s.lost[: s.setting.steps, BEST].sum(), expected.total(regret(s.setting))
+    return s.lost[: s.T, BEST].sum(), expected.total(regret(s.setting))
 
 
 def regret(setting: RunSetting) -> Bound | None:

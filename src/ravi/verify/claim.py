@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-Measured = TypeVar("Measured", bound=Callable[..., Any])
+Measured: TypeAlias = tuple[Any, ...]  # what is measured, its bound and, of an E claim, what is known of chance
+Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 # Kinds. D: holds on every run. P: holds with probability 1 - delta on each run. E: holds in expectation.
 # A claim is measured on each seed by a function of a record (`ravi.verify.record`), which gives what is measured and
@@ -41,10 +42,10 @@ class Registry:
     def claim(
         self, id: str, statement: str, where: str, kind: str = "D", per: str = "", about: str = "",
         conditional: bool = False, equality: bool = False,
-    ) -> Callable[[Measured], Measured]:  # fmt: skip
+    ) -> Callable[[Measure], Measure]:  # fmt: skip
         """Above the function that measures it; `per` is by default run for E, and else epoch."""
 
-        def add(measure: Measured) -> Measured:
+        def add(measure: Measure) -> Measure:
             rows = per or ("run" if kind == "E" else "epoch")
             self.claims.append(
                 Claim(id, statement, where, kind, rows, about or self.about, conditional, equality, measure)

@@ -17,8 +17,7 @@ from ravi.planning.mirror import mirror_step
 from ravi.planning.mirror_descent import md_mpi_iterates
 from ravi.planning.occupancies import occupancy, relative_entropy
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
-from ravi.verify.lemmas import Measured
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Backups, Played, iterates
 from ravi.verify.setting import Comparators, RunSetting
 

@@ -20,8 +20,7 @@ from ravi.theory import Bound, constants
 from ravi.theory import doubling as theory
 from ravi.verify import expected, lemmas, variants
 from ravi.verify import setting as settings
-from ravi.verify.claim import Claim, Registry
-from ravi.verify.lemmas import Measured
+from ravi.verify.claim import Claim, Measured, Registry
 from ravi.verify.record import Backups
 from ravi.verify.setting import RunSetting, papers_beta
 
@@ -69,7 +68,7 @@ def begun_anew(s: Backups) -> Measured:
 @claim("B3", "eta_i is that of l_i steps", "doubling", per="plan")
 def own_step(s: Backups) -> Measured:
     right = s.setting.stated.step_scale * published_eta(s.setting)
-    return np.array([abs(s.setting.eta / right - 1)]), 0.0
+    return np.array([abs(s.eta / right - 1)]), 0.0
 
 
 def published_eta(setting: RunSetting) -> float:

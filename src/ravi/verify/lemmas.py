@@ -16,12 +16,10 @@ from ravi.core import Array
 from ravi.planning.occupancies import divergence
 from ravi.theory import constants
 from ravi.verify import expected
+from ravi.verify.claim import Measured
 from ravi.verify.distance import growth, in_norm, relative, worst
 from ravi.verify.record import Backups, Estimates, Played, before
 from ravi.verify.setting import Comparators, RunSetting
-
-Measured = tuple[Any, Any]
-
 
 # ---- Algorithms 1 to 3
 
@@ -41,7 +39,7 @@ def backup(s: Backups) -> Measured:
 
 def mirror(s: Backups) -> Measured:
     """V_{i+1}, pi_{i+1} are the mirror step from pi_i by Q_{i+1}."""
-    eta, top = s.setting.eta, s.Q.max(-1, keepdims=True)
+    eta, top = s.eta, s.Q.max(-1, keepdims=True)
     tilted = np.log(s.at.policy) + eta * (s.Q - top)
     far = tilted.max(-1, keepdims=True)
     weights = np.exp(tilted - far)
@@ -109,12 +107,12 @@ def lemma_4_2(s: Backups) -> Measured:
 
 def small_steps(s: Backups) -> Measured:
     """KL(pi_{i+1} || pi_i)(x) <= eta^2 H^2 / 8."""
-    return worst(divergence(s.after.policy, s.at.policy)), (s.setting.eta * s.H) ** 2 / 8
+    return worst(divergence(s.after.policy, s.at.policy)), (s.eta * s.H) ** 2 / 8
 
 
 def fenchel_young(s: Backups) -> Measured:
     """<mu_{i+1} - mu_i, Q_{i+1}> - H(pi_{i+1} || pi_i) / eta <= eta kappa(H)."""
-    return s.moved, s.setting.eta * constants.kappa(s.H)
+    return s.moved, s.eta * constants.kappa(s.H)
 
 
 # ---- Lemma 4.3, against every comparator; sums over the first 0, 1, ... backups
@@ -135,12 +133,12 @@ def gaps(s: Backups, c: Comparators | None = None) -> Array:
 def sum_above(s: Backups) -> Measured:
     """sum Delta*_i = sum <mu*, r_i> - (1 - gamma) <nu_0, V_i> <= H(pi*||pi_0) / eta + <mu*, E (V_{i+1} - V_0)>."""
     c, rise = s.setting.against, s.iterates.V - s.setting.parts.initial_value
-    return tightest(s.optimal(c) - s.hoped[:, None], c.entropy / s.setting.eta + rise @ c.nu.T)
+    return tightest(s.optimal(c) - s.hoped[:, None], c.entropy / s.eta + rise @ c.nu.T)
 
 
 def below(s: Backups, step: float, bonuses: Array) -> Measured:
     """sum Delta_i <= <mu_0, E V_0> - <mu_{i+1}, E V_{i+1}> + eta step (i + 1) + bonuses."""
-    bound = s.ends[0] - s.ends + s.setting.eta * step * s.count + bonuses
+    bound = s.ends[0] - s.ends + s.eta * step * s.count + bonuses
     return (s.hoped - s.earned)[1:], bound[1:]
 
 
@@ -161,7 +159,7 @@ def right_side(s: Backups, c: Comparators | None = None) -> Array:
 
 
 def bounded(s: Backups, paid: Array, step: float, c: Comparators | None = None) -> Array:
-    eta = s.setting.eta
+    eta = s.eta
     return (paid + eta * step * s.count)[:, None] + (c or s.setting.against).entropy / eta
 
 
@@ -170,7 +168,7 @@ def certificate(s: Backups, bonuses: Array | None = None) -> Array:
     c, paid = s.setting.against, (s.capped if bonuses is None else bonuses) + before(s.moved)
     begins = c.nu @ s.setting.parts.initial_value - s.ends[0]
     ends = s.iterates.V @ c.nu.T - s.ends[:, None]
-    return paid[:, None] + ends - begins + c.entropy / s.setting.eta
+    return paid[:, None] + ends - begins + c.entropy / s.eta
 
 
 # ---- Appendix A.2 and Lemma 5.4: how far estimates are off

@@ -15,9 +15,8 @@ from ravi.core import MDP, Array
 from ravi.theory import constants
 from ravi.theory import linear as theory
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import growth, in_norm, relative, solved
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Estimates, Played
 from ravi.verify.regression import corner
 from ravi.verify.setting import RunSetting, dense, of_theorem_4_1
@@ -45,66 +44,66 @@ def truth(mdp: MDP) -> Truth:
 
 def covariance(s: Estimates) -> Array:
     """Lambda = lambda I + sum_t phi_t phi_t^T   (rows, d, d)."""
-    phi = truth(s.setting.mdp).phi
-    return s.setting.lam * np.eye(phi.shape[-1]) + np.einsum("nxa,xad,xae->nde", s.books.visits, phi, phi)
+    phi = truth(s.mdp).phi
+    return s.lam * np.eye(phi.shape[-1]) + np.einsum("nxa,xad,xae->nde", s.books.visits, phi, phi)
 
 
 def response(s: Estimates, values: Array) -> Array:
     """sum_t phi_t values_t, of values (rows, X, A, B) at the successors   (rows, d)."""
-    return np.einsum("nxaj,nxaj,xad->nd", s.books.moves, values, truth(s.setting.mdp).phi)
+    return np.einsum("nxaj,nxaj,xad->nd", s.books.moves, values, truth(s.mdp).phi)
 
 
 def widths(s: Estimates) -> Array:
     """||phi(x, a)||_{Lambda^-1}   (rows, X, A)."""
-    phi = truth(s.setting.mdp).phi
+    phi = truth(s.mdp).phi
     return in_norm(covariance(s), np.broadcast_to(phi, (len(s.V), *phi.shape)))
 
 
 @claim("L1a", "Lambda = lambda I + sum phi phi^T, M = sum phi e_y^T, over t < T_k", "Discussion")
 def data(s: Played) -> Measured:
     e = s.learned
-    M = np.einsum("nxay,xad->ndy", dense(s.setting.mdp, e.books.moves), truth(s.setting.mdp).phi)
+    M = np.einsum("nxay,xad->ndy", dense(s.mdp, e.books.moves), truth(s.mdp).phi)
     return np.maximum(relative(e.data.covariance, covariance(e)), relative(e.data.moves, M)), 0.0
 
 
 @claim("L1b", "P_hat V_k = <phi, Lambda^-1 M V_k>: every target is that of V_k", "Discussion")
 def estimate(s: Played) -> Measured:
-    right = response(s, s.V[:, s.setting.mdp.successors])
-    return lemmas.estimate(s, np.einsum("xad,nd->nxa", truth(s.setting.mdp).phi, solved(covariance(s), right)))
+    right = response(s, s.V[:, s.mdp.successors])
+    return lemmas.estimate(s, np.einsum("xad,nd->nxa", truth(s.mdp).phi, solved(covariance(s), right)))
 
 
 @claim("L1c", "CB_k = beta ||phi||_{Lambda^-1}, beta = d H sqrt(ln(2 d T / delta))", "Discussion")
 def bonus(s: Played) -> Measured:
-    d = truth(s.setting.mdp).phi.shape[-1]
-    beta = d * s.H * np.sqrt(np.log(2 * d * s.setting.steps / s.setting.delta))
+    d = truth(s.mdp).phi.shape[-1]
+    beta = d * s.H * np.sqrt(np.log(2 * d * s.T / s.setting.delta))
     return lemmas.bonus(s, float(s.setting.stated.scale) * beta * widths(s))
 
 
 @claim("L2", "P_hat V_k - P V_k = <phi, Lambda^-1 (sum phi_t (V_k(y_t) - P V_k) - lambda m V_k)>", "Appendix A.2")
 def error_identity(s: Played) -> Measured:
-    phi, m, *_ = truth(s.setting.mdp)
-    by = solved(covariance(s), noise(s, s.V) - s.setting.lam * s.V @ m.T)
+    phi, m, *_ = truth(s.mdp)
+    by = solved(covariance(s), noise(s, s.V) - s.lam * s.V @ m.T)
     return lemmas.error(s, np.einsum("xad,nd->nxa", phi, by))
 
 
 def noise(s: Estimates, V: Array) -> Array:
     """sum_t phi_t (V(y_t) - P V(x_t, a_t))   (rows, d)."""
-    mdp = s.setting.mdp
-    return response(s, V[:, mdp.successors] - np.einsum("xay,ny->nxa", s.setting.P, V)[..., None])
+    mdp = s.mdp
+    return response(s, V[:, mdp.successors] - np.einsum("xay,ny->nxa", s.P, V)[..., None])
 
 
 def spread(s: Estimates) -> Array:
     """(H/2) sqrt(log det Lambda - d log lambda + 2 log(1/delta) + 2 X log 2)   (rows,)."""
-    grown = growth(covariance(s), s.setting.lam)
-    return s.H / 2 * np.sqrt(grown + 2 * s.setting.log_inverse_delta + 2 * s.setting.mdp.states * np.log(2))
+    grown = growth(covariance(s), s.lam)
+    return s.H / 2 * np.sqrt(grown + 2 * s.setting.log_inverse_delta + 2 * s.mdp.states * np.log(2))
 
 
 @claim("L3", "||sum phi_t (V(y_t) - P V)|| <= (H/2) sqrt(log det + 2 log(1/delta) + 2 X log 2), at V_k and a corner",
        "Theorem C.2, all V", kind="P")  # fmt: skip
 def event(s: Played) -> Measured:
     """The event is one for all V: of the corners, one that is drawn, and the one that the counts of a pair point to."""
-    e, X, P = s.learned, s.setting.mdp.states, s.setting.P
-    arrived = np.array([np.bincount(s.y[: start - 1], minlength=X) for start in [*s.starts, s.setting.steps + 1]])
+    e, X, P = s.learned, s.mdp.states, s.P
+    arrived = np.array([np.bincount(s.y[: start - 1], minlength=X) for start in [*s.starts, s.T + 1]])
     moves = arrived - np.einsum("nxa,xay->ny", e.books.visits, P)
     drawn = np.array([corner(k, X) for k in [*range(1, s.K + 1), 0]])
     found = [in_norm(covariance(e), noise(e, V)) for V in (e.V, s.H * (moves > 0), s.H * drawn)]
@@ -113,7 +112,7 @@ def event(s: Played) -> Measured:
 
 @claim("L4", "|(P - P_hat) V_k| <= beta_X ||phi||_{Lambda^-1}, whatever the learner's beta", "all V at once", kind="P")
 def validity(s: Played) -> Measured:
-    beta = spread(s) + np.sqrt(s.setting.lam) * truth(s.setting.mdp).heaviest
+    beta = spread(s) + np.sqrt(s.lam) * truth(s.mdp).heaviest
     return lemmas.within(s, beta[:, None, None] * widths(s))
 
 

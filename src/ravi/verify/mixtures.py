@@ -19,8 +19,7 @@ from ravi.optimism.likelihood import Likelihood, Rows, rows_of, shape, simulator
 from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import lemmas, sets
-from ravi.verify.claim import Registry
-from ravi.verify.lemmas import Measured
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Played
 from ravi.verify.sets import Plan, at_truth, fixed_point, made_at
 from ravi.verify.setting import RunSetting
@@ -117,13 +116,13 @@ def doubled(s: Played) -> Measured:
 
 @claim("KM6b", "at most D + d log2(1 + T) phases end without a reset, D as in K9d", "Theorem 4", per="run")
 def phases(s: Played) -> Measured:
-    mdp = s.setting.mdp
-    return sets.by_doubling(s), theory.mixture_doublings(d_of(s), mdp.states, mdp.actions, s.setting.steps)
+    mdp = s.mdp
+    return sets.by_doubling(s), theory.mixture_doublings(d_of(s), mdp.states, mdp.actions, s.T)
 
 
 @claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", per="run")
 def potential(s: Played) -> Measured:
-    return s.made(steps_of).potential, 2 * d_of(s) * log(1 + s.setting.steps)
+    return s.made(steps_of).potential, 2 * d_of(s) * log(1 + s.T)
 
 
 @claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E")
@@ -153,7 +152,7 @@ def model_of(mdp: MDP) -> Model:
 
 
 def plan_of(s: Played) -> Plan:
-    model, mdp, state, time, moves = model_of(s.setting.mdp), s.setting.mdp, s.states, s.starts, s.books.moves
+    model, mdp, state, time, moves = model_of(s.mdp), s.mdp, s.states, s.starts, s.books.moves
     given, H, gamma, policy, d = s.setting.sets, s.H, s.gamma, state.policy, model.psi.shape[-1]
     phi = np.einsum("xajd,nxaj->nxad", model.psi, centred(state.V_played)[:, mdp.successors])
     tol, G, found = theory.TOLERANCE / np.sqrt(time), np.eye(d), []

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ravi.core import Array, Learner, Measure, Path
+from ravi.core import MDP, Array, Learner, Measure, Path
 from ravi.display.progress import Progress
 from ravi.planning.bellman import expect
 from ravi.planning.mirror import mirror_step
@@ -33,6 +33,7 @@ from ravi.runtime import tree
 from ravi.runtime.api import run
 from ravi.runtime.result import Run
 from ravi.theory import doubling
+from ravi.validation import require_memory
 from ravi.verify.setting import Comparators, RunSetting
 
 Same = TypeVar("Same", bound="Estimates")
@@ -100,6 +101,20 @@ class Estimates:
             self.__dict__[name] = make(self)
         return self.__dict__[name]
 
+    # What formulas name.
+
+    @property
+    def mdp(self) -> MDP:
+        return self.setting.mdp
+
+    @property
+    def P(self) -> Array:
+        return self.setting.P
+
+    @property
+    def T(self) -> int:
+        return self.setting.steps
+
     @property
     def H(self) -> float:
         return self.setting.H
@@ -108,10 +123,22 @@ class Estimates:
     def gamma(self) -> float:
         return self.setting.gamma
 
+    @property
+    def eta(self) -> float:
+        return self.setting.eta
+
+    @property
+    def lam(self) -> float:
+        return self.setting.lam
+
+    @property
+    def theta(self) -> Array:
+        return self.setting.theta
+
     @cached_property
     def PV(self) -> Array:
         """P V, the truth   (rows, X, A)."""
-        return expect(self.setting.mdp, self.V)
+        return expect(self.mdp, self.V)
 
     @cached_property
     def phi(self) -> Array:
@@ -144,11 +171,6 @@ class Estimates:
                 part[...] = value
             found.append(made)
         return np.concatenate(found, axis=1)
-
-    @property
-    def zeros(self) -> Array:
-        """A zero for every row."""
-        return np.zeros(len(self.V))
 
 
 class Played(Estimates):
@@ -218,7 +240,7 @@ class Played(Estimates):
     @cached_property
     def all_books(self) -> Books:
         """Those of `learned`."""
-        setting, mdp = self.setting, self.setting.mdp
+        setting, mdp = self.setting, self.mdp
         e, x, a, y = (part[self.t <= setting.steps] for part in (self.epoch, self.x, self.a, self.y))
         moves = np.zeros((self.K, *mdp.successors.shape))
         np.add.at(moves, (e, x, a, (mdp.successors[x, a] == y[:, None]).argmax(-1)), 1.0)
@@ -267,7 +289,7 @@ class Played(Estimates):
     @cached_property
     def visits(self) -> Array:
         """Of each pair in each epoch   (K, X, A)."""
-        shape = (self.K, *self.setting.mdp.rewards.shape)
+        shape = (self.K, *self.mdp.rewards.shape)
         return np.bincount(np.ravel_multi_index((self.epoch, self.x, self.a), shape), minlength=np.prod(shape)).reshape(
             shape
         )
@@ -336,7 +358,7 @@ class Backups(Estimates):
     @cached_property
     def r(self) -> Array:
         """The rewards in Q_{i+1}."""
-        world, mdp = self.setting.world, self.setting.mdp
+        world, mdp = self.setting.world, self.mdp
         return mdp.rewards if world is None else world.tables[self.table]
 
     @cached_property
@@ -353,7 +375,7 @@ class Backups(Estimates):
     @cached_property
     def moved(self) -> Array:
         """<mu_{i+1} - mu_i, Q_{i+1}> - H(pi_{i+1} || pi_i) / eta   (rows,)."""
-        return under(self.after.mu - self.at.mu, self.Q) - self.entropy / self.setting.eta
+        return under(self.after.mu - self.at.mu, self.Q) - self.entropy / self.eta
 
     @cached_property
     def entropy(self) -> Array:
@@ -369,7 +391,7 @@ class Backups(Estimates):
     @cached_property
     def hoped(self) -> Array:
         """Sum (1 - gamma) <nu_0, V_i>."""
-        return before((1 - self.gamma) * self.V @ self.setting.mdp.initial)
+        return before((1 - self.gamma) * self.V @ self.mdp.initial)
 
     @cached_property
     def earned(self) -> Array:
@@ -457,6 +479,9 @@ def run_recorded(
 
     def record(m: Any, state: Any, path: Path, opening: bool) -> Any:
         if opening:
+            if not kept:
+                size = (1 - setting.gamma) * setting.steps * tree.size(state)
+                require_memory(size, f"the record of {len(path.time)} seeds", "seeds or steps")
             kept.append((tree.copy(state), path.time.copy(), path.length.copy()))
         return m
 

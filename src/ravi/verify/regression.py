@@ -13,9 +13,8 @@ from ravi.planning.evaluation import return_of
 from ravi.theory import elliptical, mixture
 from ravi.verify import lemmas
 from ravi.verify.chance import Martingale
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import growth, in_norm, solved, worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Backups, Played, proper
 from ravi.verify.setting import RunSetting, papers_beta, papers_bound
 
@@ -51,22 +50,22 @@ def corner(k: int, X: int) -> Array:
 @claim("M2", "P_hat_k V_k = <phi_k, theta_hat_k>,  P V_k = <phi_k, theta>", "Appendix A.2", per="backup")
 def expectations_are_linear(s: Backups) -> Measured:
     estimate = np.einsum("nxad,nd->nxa", s.phi, solved(s.data.covariance, s.data.response))
-    return worst(np.abs(estimate - s.PV_hat), np.abs(s.phi @ s.setting.theta - s.PV)), 0.0
+    return worst(np.abs(estimate - s.PV_hat), np.abs(s.phi @ s.theta - s.PV)), 0.0
 
 
 @claim("M3", "P_hat_k V_k - P V_k = <phi_k, Lambda^-1 (sum phi_i (V_i(y_i) - P V_i) - lambda theta)>", "Appendix A.2",
        per="backup")  # fmt: skip
 def error_identity(s: Backups) -> Measured:
-    by = solved(s.data.covariance, s.books.noise - s.setting.lam * s.setting.theta)
+    by = solved(s.data.covariance, s.books.noise - s.lam * s.theta)
     return lemmas.error(s, np.einsum("nxad,nd->nxa", s.phi, by))
 
 
 @claim("M4", "||theta_hat_k - theta||_Lambda <= xi_k + sqrt(lambda) B", "Appendix A.2", per="backup")
 def ellipsoid(s: Backups) -> Measured:
-    off = parameter(s.data) - s.setting.theta
+    off = parameter(s.data) - s.theta
     norm = np.sqrt(np.einsum("nd,nde,ne->n", off, s.data.covariance, off))
     xi = in_norm(s.data.covariance, s.books.noise)  # ||sum phi_i (V_i(y_i) - P V_i)||
-    return norm, xi + np.sqrt(s.setting.lam) * s.setting.B
+    return norm, xi + np.sqrt(s.lam) * s.setting.B
 
 
 @claim("M5", "xi_k <= H sqrt(2 log(det(Lambda)^(1/2) lambda^(-d/2) / delta))", "Theorem C.2", kind="P", per="backup")
@@ -78,7 +77,7 @@ def self_normalised(s: Backups) -> Measured:
 def determinant(s: Backups) -> Measured:
     d, B = s.setting.dimension, s.setting.B
     steps = s.played.starts[s.learned] - 1
-    return np.linalg.slogdet(s.data.covariance)[1], d * np.log(s.setting.lam + steps * B**2 * s.H**2 / d)
+    return np.linalg.slogdet(s.data.covariance)[1], d * np.log(s.lam + steps * B**2 * s.H**2 / d)
 
 
 @claim("M7", "|(P - P_hat_k) V_k| <= beta ||phi_k||_{Lambda^-1}, beta of Equation (10)", "Lemma 5.4", kind="P",
@@ -91,12 +90,12 @@ def grown(s: Played, bad_only: bool = False) -> float:
     """log det(lambda I + sum phi phi^T) - d log lambda, over all steps t <= T+, or over those of norm >= 1."""
     weights = s.visits * (s.width >= 1) if bad_only else s.visits
     added = np.einsum("nxa,nxad,nxae->de", weights, s.phi, s.phi)
-    return float(growth(s.setting.lam * np.eye(len(added)) + added, s.setting.lam))
+    return float(growth(s.lam * np.eye(len(added)) + added, s.lam))
 
 
 def cap(s: Played) -> float:
-    given = {"bound": s.setting.B, "regularization": s.setting.lam}
-    return elliptical.log_determinant(s.H, s.setting.dimension, float(s.setting.steps + s.padding), **given)
+    given = {"bound": s.setting.B, "regularization": s.lam}
+    return elliptical.log_determinant(s.H, s.setting.dimension, float(s.T + s.padding), **given)
 
 
 @claim("M8a", "sum_k (1 / L_k) sum_t log(1 + L_k ||phi||^2) <= log det Lambda_{K+1} - d log lambda", "Lemma A.2",
@@ -143,12 +142,12 @@ def clipped_norms(s: Played) -> Measured:
 @claim("M12", "E max_k C_k <= f((2 + log T) H),  f(x) = x / log(1 + x)   (printed: (4 + 2 log T) H)", "Lemma A.4",
        kind="E", about="any")  # fmt: skip
 def longest_epoch(s: Played) -> Measured:
-    return largest_factor(s), elliptical.largest_factor_sharp(s.H, s.setting.steps)
+    return largest_factor(s), elliptical.largest_factor_sharp(s.H, s.T)
 
 
 @claim("M13", "from the first bad step of an epoch on, H steps are left in the mean", "Lemma 5.5, repaired", kind="E",
        equality=True)  # fmt: skip
-def memorylessness(s: Played) -> tuple[float, float, Martingale]:
+def memorylessness(s: Played) -> Measured:
     first = np.flatnonzero(bad_steps(s))
     epochs, index = np.unique(s.epoch[first], return_index=True)
     left = np.cumsum(s.lengths)[epochs] - first[index]
@@ -170,5 +169,5 @@ claim("M15", "R_T <= the explicit linear-mixture bound, corrected", "Theorem 5.6
 
 @claim("M16", "E gap(pi_I) <= bound(T) / T, I uniform in time", "Corollary 5.7", kind="E", about="any")
 def corollary_5_7(s: Played) -> Measured:
-    gap = s.setting.solution.optimum - return_of(s.setting.mdp, proper(s.output_policy[None])[0][0])
-    return gap, min(papers_bound(s.setting) / s.setting.steps, 1.0)
+    gap = s.setting.solution.optimum - return_of(s.mdp, proper(s.output_policy[None])[0][0])
+    return gap, min(papers_bound(s.setting) / s.T, 1.0)

@@ -20,9 +20,8 @@ from ravi.mdps.building import uniforms
 from ravi.runtime import tree
 from ravi.theory import sampled as theory
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import in_norm, relative, solved, worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Played, before
 from ravi.verify.regression import corner
 from ravi.verify.setting import RunSetting, mixture_beta, of_theorem_4_1
@@ -94,7 +93,7 @@ def books(s: Played) -> Books:
 
 
 def books_of(s: Played) -> Books:
-    setting, T, d = s.setting, s.setting.steps, s.setting.mdp.dimension
+    setting, T, d = s.setting, s.T, s.mdp.dimension
     e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))
     U, _, size = split(setting, s.V)
     phi, missed = phi_of(setting, U)[e, x, a], (setting.phi(U) - phi_of(setting, U))[e, x, a]
@@ -181,8 +180,8 @@ def bonuses(s: Played) -> Measured:
 
 @claim("N3", "P_hat V_k - P V_k by noise, shift, lambda theta and <theta, phi - phi~>", "Appendix A.2")
 def error_identity(s: Played) -> Measured:
-    U, theta, own = split(s.setting, s.V)[0], s.setting.theta, opened(s)
-    by = solved(own.covariance, own.noise + own.shift - s.setting.lam * theta)
+    U, theta, own = split(s.setting, s.V)[0], s.theta, opened(s)
+    by = solved(own.covariance, own.noise + own.shift - s.lam * theta)
     phi = phi_of(s.setting, U)
     return lemmas.error(s, np.einsum("nxad,nd->nxa", phi, by) - (s.setting.phi(U) - phi) @ theta)
 
@@ -207,7 +206,7 @@ def validity(s: Played) -> Measured:
        per="run")  # fmt: skip
 def deviations(s: Played) -> Measured:
     """With probability 1 - delta over the draws: made once more by each seed, with the library's own `draw`."""
-    problem, m = s.setting.mdp.problem, s.setting.stated.samples
+    problem, m = s.mdp.problem, s.setting.stated.samples
     errors = draw(problem, m, s.seed, centre=s.setting.has("centre")).errors
     return (errors - deviation(problem, m, s.setting.delta)).max(), 0.0
 

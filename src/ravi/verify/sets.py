@@ -20,10 +20,9 @@ from ravi.optimism.known_support import on_support, outcomes
 from ravi.optimism.relative_entropy import highest_rewards, largest
 from ravi.theory import kl as theory
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import worst
 from ravi.verify.expected import by_dual
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Played, values
 from ravi.verify.setting import RunSetting
 
@@ -76,7 +75,7 @@ def counts(s: Played) -> Measured:
 
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
 def duality(s: Played) -> Measured:
-    mdp, support, p, moves = s.setting.mdp, s.setting.told.support, s.plan, s.books.moves
+    mdp, support, p, moves = s.mdp, s.setting.told.support, s.plan, s.books.moves
     found = largest(on_support(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
     return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), 0.0
 
@@ -107,7 +106,7 @@ def near(s: Played) -> Measured:
 def deviation(s: Played) -> tuple[Array, Array, Array]:
     """gamma (q_k - P) V_k = V_k - r_up - gamma P V_k, rho / n and rho_G / n, at the played actions   (K, X) each."""
     p, chosen = s.plan, s.at.policy.argmax(-1)[..., None]
-    surplus = p.made.rewards - s.setting.mdp.rewards
+    surplus = p.made.rewards - s.mdp.rewards
     rho, surplus = (np.take_along_axis(part, chosen, 2)[..., 0] for part in (p.made.rho, surplus))
     n = np.maximum(p.plays, 1)
     return p.g - surplus, rho / n, radius_of_truth(s.setting, n) / n
@@ -146,15 +145,15 @@ def plans_are_young(s: Played) -> Measured:
 
 @claim("K9b", "sum n^{-1/2} <= (1 + sqrt 2) sqrt(X A T), over steps with n >= 1", "Theorem 1", per="run")
 def roots(s: Played) -> Measured:
-    n, mdp = along(s, s.plan.plays), s.setting.mdp
-    return (n[n > 0] ** -0.5).sum(), (1 + sqrt(2)) * sqrt(mdp.states * mdp.actions * s.setting.steps)
+    n, mdp = along(s, s.plan.plays), s.mdp
+    return (n[n > 0] ** -0.5).sum(), (1 + sqrt(2)) * sqrt(mdp.states * mdp.actions * s.T)
 
 
 @claim("K9c", "sum 1 / n <= 2 X A ln(1 + T / X A) over them, and at most X A steps have n = 0", "Theorem 2",
        per="run")  # fmt: skip
 def inverses(s: Played) -> Measured:
-    n, pairs = along(s, s.plan.plays), s.setting.mdp.states * s.setting.mdp.actions
-    over = (1 / n[n > 0]).sum() - 2 * pairs * log(1 + s.setting.steps / pairs)
+    n, pairs = along(s, s.plan.plays), s.mdp.states * s.mdp.actions
+    over = (1 / n[n > 0]).sum() - 2 * pairs * log(1 + s.T / pairs)
     return max(over, (n == 0).sum() - pairs), 0.0
 
 
@@ -170,7 +169,7 @@ def by_doubling(s: Played) -> int:
 
 @claim("K9d", "at most D = min{T, X A (1 + log2 max{1, T / X A})} phases end by doubling", "Theorem 1", per="run")
 def doublings(s: Played) -> Measured:
-    return by_doubling(s), theory.doublings(s.setting.mdp.states, s.setting.mdp.actions, s.setting.steps)
+    return by_doubling(s), theory.doublings(s.mdp.states, s.mdp.actions, s.T)
 
 
 def invalid_steps(s: Played) -> float:
@@ -179,7 +178,7 @@ def invalid_steps(s: Played) -> float:
 
 @claim("K10", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E")
 def invalid(s: Played) -> Measured:
-    mdp = s.setting.mdp
+    mdp = s.mdp
     levels = theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(made_at(s)))
     return invalid_steps(s), levels.sum()
 
@@ -187,7 +186,7 @@ def invalid(s: Played) -> Measured:
 def made_at(s: Played) -> Array:
     """The earliest time at which the plan in force at t may have been made, for t = 1, ..., T (K9a): the chance that
     it is invalid is at most the level of that time."""
-    return np.arange(2, s.setting.steps + 2) / 2
+    return np.arange(2, s.T + 2) / 2
 
 
 def irregular(s: Played) -> int:
@@ -205,7 +204,7 @@ def telescoped(s: Played) -> Measured:
 @claim("K12", "gamma E sum Var_P(V_k) <= E (2 H T + 2 H sum |g_t| + H^2 phases as in K11)", "Theorem 2", kind="E")
 def variances(s: Played) -> Measured:
     H, variance, size = s.H, along(s, s.plan.variance).sum(), np.abs(along(s, s.plan.g)).sum()
-    return s.gamma * variance - 2 * H * s.setting.steps - 2 * H * size - H**2 * irregular(s), 0.0
+    return s.gamma * variance - 2 * H * s.T - 2 * H * size - H**2 * irregular(s), 0.0
 
 
 def explicit(setting: RunSetting, form: Any = theory.regret) -> float:
@@ -252,7 +251,7 @@ def fixed_point(
 
 
 def plan_of(s: Played) -> Plan:
-    setting, mdp, state, moves, time = s.setting, s.setting.mdp, s.states, s.books.moves, s.starts.astype(float)
+    setting, mdp, state, moves, time = s.setting, s.mdp, s.states, s.books.moves, s.starts.astype(float)
     given, X, A, H, n = setting.sets, mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
     unknown, successors = setting.told.rewards is not None, on_support(mdp, setting.told.support).successors

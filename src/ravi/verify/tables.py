@@ -6,9 +6,8 @@ import numpy as np
 
 from ravi.theory import constants, tabular
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Backups, Played
 from ravi.verify.setting import papers_beta, papers_bound
 
@@ -34,15 +33,15 @@ def tabular_validity(s: Backups) -> Measured:
 @claim("T1s", "... <= H (sqrt((X ln 2 + ln(X A T / delta)) / 2) + 1) / sqrt(N)", "Lemma 5.1, sharper", kind="P",
        per="backup")  # fmt: skip
 def tabular_validity_sharp(s: Backups) -> Measured:
-    mdp, setting = s.setting.mdp, s.setting
+    mdp, setting = s.mdp, s.setting
     return error_in_widths(s, constants.beta_tabular_l1(s.H, mdp.states, mdp.actions, setting.steps, setting.delta))
 
 
 @claim("T2", "||p_hat_n - P||_1 <= sqrt(2 (X ln 2 + ln(X A T / delta)) / n)", "Weissman et al.", kind="P")
 def l1_event(s: Played) -> Measured:
-    mdp, n = s.setting.mdp, (s.data.visits - 1).astype(float)  # (K, X, A)
+    mdp, n = s.mdp, (s.data.visits - 1).astype(float)  # (K, X, A)
     off = np.abs(s.data.moves / np.maximum(n, 1)[..., None] - mdp.transitions).sum(-1)
-    log_term = mdp.states * np.log(2) + np.log(mdp.states * mdp.actions * s.setting.steps / s.setting.delta)
+    log_term = mdp.states * np.log(2) + np.log(mdp.states * mdp.actions * s.T / s.setting.delta)
     return worst(np.where(n > 0, off - np.sqrt(2 * log_term / np.maximum(n, 1)), -np.inf)), 0.0
 
 
@@ -62,8 +61,8 @@ def doubling_epochs(s: Played) -> Measured:
 @claim("T4", "E sum_{t<=T+} 1 / sqrt(N_{T_k}) <= 2 sqrt2 sqrt(X A (T + gamma H)) + (2 + sqrt2) H X A", "Lemma 5.2",
        kind="E")  # fmt: skip
 def lemma_5_2(s: Played) -> Measured:
-    mdp = s.setting.mdp
-    return s.along(s.width).sum(), tabular.bonus_sum(s.H, mdp.states, mdp.actions, s.setting.steps, 1.0)
+    mdp = s.mdp
+    return s.along(s.width).sum(), tabular.bonus_sum(s.H, mdp.states, mdp.actions, s.T, 1.0)
 
 
 claim("T5", "R_T <= the explicit tabular bound", "Section 5.1", kind="E")(lemmas.regret(papers_bound))

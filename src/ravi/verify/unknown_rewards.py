@@ -19,9 +19,8 @@ import numpy as np
 from ravi.core import Array
 from ravi.random import REWARD, uniform
 from ravi.verify import expected, lemmas
-from ravi.verify.claim import Claim, Registry
+from ravi.verify.claim import Claim, Measured, Registry
 from ravi.verify.distance import worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Backups, Estimates, Played, before
 from ravi.verify.setting import RunSetting
 
@@ -91,7 +90,7 @@ def reading(setting: RunSetting, D: Any) -> Reading:
 
 def kernel(s: Same) -> Same:
     """A record less what stands for rewards: P_hat V, CB, and the data that they are made of."""
-    found, r = reading(s.setting, s.data), s.setting.mdp.rewards
+    found, r = reading(s.setting, s.data), s.mdp.rewards
     return s.replaced(data=s.data.inner, PV_hat=s.PV_hat - (found.middle - r) / s.gamma, CB=s.CB - found.half)
 
 
@@ -130,7 +129,7 @@ def bonuses(s: Backups) -> Measured:
 
 @claim("U3a", "|r - r_hat| <= b, for all pairs and all n", "Hoeffding", kind="P")
 def reward_event(s: Played) -> Measured:
-    D, r = s.learned.data, s.setting.mdp.rewards
+    D, r = s.learned.data, s.mdp.rewards
     found = reading(s.setting, D)
     return worst(np.where(D.plays > 0, np.abs(r - found.mean) - found.b, -np.inf)), 0.0
 
@@ -144,7 +143,7 @@ def kernel_event(s: Backups) -> Measured:
        about="parts")  # fmt: skip
 def optimistic(s: Backups) -> Measured:
     """The table that the learner plans with: what its backup has beside CB_i."""
-    found, r = reading(s.setting, s.data), s.setting.mdp.rewards
+    found, r = reading(s.setting, s.data), s.mdp.rewards
     table = s.CB + found.middle - expected.bonus(s.setting, s.books, s.V)
     sound = (np.abs(r - found.mean) <= found.b) | (s.data.plays == 0)
     return worst(np.where(sound, np.maximum(r - table, table - r - 2 * found.b), -np.inf)), 0.0

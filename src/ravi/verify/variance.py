@@ -29,10 +29,9 @@ from ravi.core import Array
 from ravi.runtime import tree
 from ravi.theory import mixture
 from ravi.verify import lemmas
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import in_norm, relative, solved
 from ravi.verify.expected import regret, times, total
-from ravi.verify.lemmas import Measured
 from ravi.verify.record import Played
 from ravi.verify.setting import RunSetting
 
@@ -75,7 +74,7 @@ def books(s: Played) -> Books:
 
 def books_of(s: Played) -> Books:
     """Step by step: sigma_t is of both regressions as they stand."""
-    setting, T, R, kept = s.setting, s.setting.steps, s.H, []
+    setting, T, R, kept = s.setting, s.T, s.H, []
     e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))
     W = s.V - s.V.min(-1, keepdims=True)
     first, second = (setting.phi(values)[e, x, a] for values in (W, W**2))
@@ -144,7 +143,7 @@ def of_next(s: Played, name: str, scale: Any = 1.0) -> Array:
 
 def away(s: Played, covariance: Array, response: Array) -> Array:
     """||theta_hat - theta||_Lambda   (K + 1,)."""
-    gap = solved(covariance, response) - s.setting.theta
+    gap = solved(covariance, response) - s.theta
     return np.sqrt(np.einsum("nd,nde,ne->n", gap, covariance, gap))
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from ravi.core import Array
 from ravi.verify import expected, lemmas
 from ravi.verify.chance import Martingale
-from ravi.verify.claim import Registry
+from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import worst
-from ravi.verify.lemmas import Measured
 from ravi.verify.preliminaries import drawn
 from ravi.verify.record import Backups, Played, under
 
@@ -99,7 +98,7 @@ def nearest(s: Backups) -> Array:
 
 
 @claim("V7c", "m is uniform: epochs of each of the M less their mean", "RAVI-UCB+", kind="E", equality=True)
-def uniformly(s: Played) -> tuple[Array, float, Martingale]:
+def uniformly(s: Played) -> Measured:
     M, K = s.setting.parts.inner, s.K
     times = np.bincount(np.concatenate([nearest(one) for one in s.sequences]), minlength=M)
     if s.setting.parts.pick != "uniform":
@@ -108,12 +107,12 @@ def uniformly(s: Played) -> tuple[Array, float, Martingale]:
 
 
 @claim("V7d", "E sum_k gap(pi_m) = E sum_k (1/M) sum_j gap(pi_j)", "Discussion", kind="E", equality=True)
-def on_average(s: Played) -> tuple[float, float, Martingale]:
+def on_average(s: Played) -> Measured:
     lead = variance = 0.0
     for one in s.sequences:
         K, M = one.plans.V.shape[:2]
         made = one.iterates.mu[one.setting.parts.fresh :][: K * M]  # V_0 is not planned
-        gaps = -under(made, s.setting.mdp.rewards).reshape(K, M)
+        gaps = -under(made, s.mdp.rewards).reshape(K, M)
         lead += (gaps[np.arange(K), nearest(one)] - gaps.mean(1)).sum()
         variance += gaps.var(1).sum()
     return lead, 0.0 if s.setting.parts.pick == "uniform" else np.inf, Martingale(variance, 1 / 3)

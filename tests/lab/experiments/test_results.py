@@ -143,8 +143,8 @@ def test_different_bits_of_one_run_are_a_loud_conflict(folder):
     assert conflict.run == f"{setting().digest}-1"
     assert len(conflict.digests) == len(conflict.parts) == len(conflict.launches) == 2
     assert f"parts/{path.name}" in conflict.parts
-    assert conflict.run in repr(found)
-    assert "CONFLICTS" in repr(found)
+    assert conflict.run in str(found)
+    assert "CONFLICTS" in str(found)
     first = min(conflict.parts)  # by name, whichever that is
     wanted = 1e6 if first == f"parts/{path.name}" else made().regret[1]
     assert found.regret(label="uniform")[1][1] == wanted
@@ -162,7 +162,7 @@ def test_damage_is_warned_of_once_and_named_and_left_out(folder):
     assert told[0].filename == __file__
     names = [f"parts/{one.name}", "parts/mine.parquet", "tuning/x.json"]
     assert sorted(trouble.name for trouble in found.troubles) == sorted(names)
-    assert all(name in str(told[0].message) and name in repr(found) for name in names)
+    assert all(name in str(told[0].message) and name in str(found) for name in names)
     assert found.runs.num_rows == 3
     assert found.sql("SELECT count(*) AS n FROM runs")["n"][0].as_py() == 3
 
@@ -299,7 +299,7 @@ def test_a_tuned_entry_is_scored_by_what_tuning_chose(folder):
     assert seeds.tolist() == [0, 1]
     assert regret.tobytes() == made(chosen, (0, 1)).regret.tobytes()
     assert found.counts == (8, 8, 0, 1)
-    assert "8 of 8 done, 0 failed; 1 more, for tuning or of other suites" in repr(found)
+    assert "8 of 8 done, 0 failed; 1 more, for tuning or of other suites" in str(found)
     configured = found.sql("SELECT DISTINCT learner, configured FROM results WHERE \"column\" = 'tuned'").to_pylist()
     assert configured == [{"learner": "ravi-ucb", "configured": chosen}]
     seen = {view: found.sql(f"SELECT seed FROM {view} WHERE learner = '{chosen}'") for view in ("runs", "all_runs")}
@@ -359,7 +359,7 @@ def test_the_summary_counts_seeds_and_failures(tmp_path):
     assert lines[2] == ["first", "riverswim/4", "ours", "given", "20", "0", "of", "3", "0", "-"]
     assert found.counts == (8, 2, 1, 0)
     assert found.regret(label="uniform")[0].tolist() == found.curves(label="uniform")[1].tolist() == [0, 1]
-    assert "2 of 8 done, 1 failed" in repr(found)
+    assert "2 of 8 done, 1 failed" in str(found)
 
 
 def test_a_suite_comes_back_as_it_was_frozen(folder):
@@ -378,13 +378,13 @@ def test_an_empty_store_has_no_results(tmp_path):
     assert found.counts == (8, 0, 0, 0)
     assert found.regret(**OURS)[1].shape == (0,)
     assert found.curves(**OURS)[2].shape == (0, 5)
-    assert "0 of 8 done" in repr(found)
+    assert "0 of 8 done" in str(found)
 
 
 def test_runs_can_be_read_without_a_specification(folder):
     (folder / "specification.json").unlink()
     found = ravi.results(folder)
-    assert "6 runs, 0 failed" in repr(found)
+    assert "6 runs, 0 failed" in str(found)
     assert found.sql("SELECT count(*) AS n FROM all_runs")["n"][0].as_py() == 6
     with pytest.raises(InputError, match=r"entries, runs, results are not there: .* has no specification\.json"):
         found.sql("SELECT * FROM results")

@@ -348,7 +348,7 @@ def test_a_tuning_with_lost_trials_is_not_final_says_so_and_is_gone_on_with(tune
     assert (record["chosen"], record["missing"]) == (None, 2)
     why = "tuning incomplete: 2 of 6 trials missing"
     assert why in held.summary()
-    assert f"ravi-ucb on riverswim/4, T = 200: {why}" in repr(held)
+    assert f"ravi-ucb on riverswim/4, T = 200: {why}" in str(held)
     assert table(held).records[0]["why"] == why
     view = watching.View(folder)
     view.look(0.0)

@@ -1,7 +1,7 @@
 """Linear MDPs in phases of doubled determinants: fixed-point LSVI, FOPO and RMAX-RAVI-UCB, and their limits."""
 
 from itertools import pairwise, product
-from math import ceil, log, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, measures
 from ravi.learners.contrib.rmax_ravi_ucb import rmax_ravi_ucb
 from ravi.learners.linear import largest_gain as module
-from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, SETTLED, fixed_point
+from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, fixed_point
 from ravi.learners.linear.fopo import fopo
 from ravi.learners.linear.largest_gain import largest_gain
 from ravi.planning.mirror import mirror_step
@@ -89,32 +89,6 @@ def test_without_ascension_it_is_regularised_value_iteration_without_truncation(
 
 
 # Fixed-point LSVI.
-
-
-def test_groups_of_pairs_settle_in_the_rounds_that_a_contraction_takes_at_the_one_fixed_point():
-    """Orthogonal features: J is the fixed point of c + gamma P_hat J - CB, and from J_0 = 0 rounds never fall."""
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        X, A, d, gamma, H = 6, 2, 4, 0.9, 10.0
-        group = rng.integers(d, size=(X, A))
-        phi = np.eye(d)[group]
-        N = rng.integers(0, 30, size=(d, X)) * (rng.uniform(size=(d, X)) < 0.5)
-        m_hat = N / (N.sum(-1, keepdims=True) + 1.0)
-        c, CB = rng.uniform(size=(X, A)), rng.uniform(0, 0.3, size=(X, A))
-        tol = 1e-4
-        U = ceil(log(H / tol) / log(1 / gamma))
-        w, J, rounds, end = fixed_point(c, CB, gamma, H, phi, m_hat, U, tol)
-        assert end == SETTLED
-        assert rounds <= U
-        other = rng.uniform(0, H, X)  # from elsewhere, by plain array code
-        for _ in range(400):
-            other = np.clip((c + gamma * phi @ (m_hat @ other) - CB).min(-1), 0, H)
-        np.testing.assert_allclose(J, other, rtol=0, atol=tol * H)
-        last = np.zeros(X)
-        for most in range(1, 30):
-            then = fixed_point(c, CB, gamma, H, phi, m_hat, most, 0.0)[1]
-            assert (then >= last - 1e-12).all()  # the least step is the last one
-            last = then
 
 
 def extrapolating(lam):

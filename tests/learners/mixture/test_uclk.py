@@ -10,7 +10,7 @@ from ravi.estimators.ridge import embedding_of
 from ravi.learners.linear.fixed_point_lsvi import fixed_point_lsvi
 from ravi.learners.mixture.ellipsoid import on_flat, on_simplex
 from ravi.learners.mixture.ellipsoid import rounds as rounds_of
-from ravi.learners.mixture.known_pairs import threshold, uncertainty
+from ravi.learners.mixture.known_pairs import threshold
 from ravi.learners.mixture.uclk import uclk, uclk_c, uclk_plus
 from ravi.mdps.mixtures import ensemble
 from ravi.mdps.small import two_cycle
@@ -197,33 +197,6 @@ def beta_of(make, mdp, t):
 
 
 # Known and unknown
-
-
-def test_the_uncertainty_bounds_the_total_variation():
-    T, mdp = 400, ids.mdp("ensemble/3,8,2,3,discount=0.8")
-    learner = threshold(mdp.problem, T, delta=0.1, alpha=0.3, scale=0.1)
-    seen, made, streams = phases_of(learner, mdp, T, 5)
-    P = dense(mdp)
-    held = 0
-    for state in seen:
-        for i in range(5):
-            D = state.data
-            off = D.inverse[i] @ D.response[i] - mdp.parameter
-            beta = np.sqrt(np.log(10) + np.linalg.slogdet(D.covariance[i])[1] / 2) + 1
-            u = beta * uncertainty(D.inverse, mdp.features)[i]
-            assert (0.1 * u > 0.3 + 1e-9)[~state.unknown[i]].sum() == 0
-            assert (0.1 * u <= 0.3 - 1e-9)[state.unknown[i]].sum() == 0
-            if off @ D.covariance[i] @ off <= beta**2:
-                held += 1
-                mixed = np.zeros(P.shape)
-                np.put_along_axis(mixed, mdp.successors.astype(np.int64), mdp.features @ state.theta[i], axis=2)
-                assert (np.abs(mixed - P).sum(-1) / 2 <= u + 1e-9).all()
-    assert held > 10
-    psi = literal.dense_features(mdp)
-    for i, stream in enumerate(streams):  # the data are the sums over the plays
-        Lam = np.eye(3) + sum(psi[x, a].T @ psi[x, a] for x, a, _ in stream)
-        np.testing.assert_allclose(made.state.data.covariance[i], Lam, rtol=1e-10)
-        np.testing.assert_allclose(made.state.data.response[i], sum(psi[x, a, y] for x, a, y in stream), rtol=1e-10)
 
 
 def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():

@@ -11,6 +11,8 @@ from ravi.core import MDP
 from ravi.learners.posterior.draws import gamma, log_gamma
 from ravi.mdps import garnet, riverswim
 from ravi.planning.average import evaluate_average, solve_average
+from ravi.planning.evaluation import evaluate
+from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from tests.helpers import drawn_rows, spy
 
@@ -113,6 +115,23 @@ def test_in_the_average_reward_every_gain_is_nearly_that_of_the_draw(option):
         less = np.ptp(best.bias) / (t + 1) + learner.settings["tolerance"] / np.sqrt(t)
         assert own.gain.min() >= best.gain - less - best.gain_error - own.gain_error
     assert len(seen) > 5
+
+
+@pytest.mark.parametrize("option", ["", ",prior=0.3", ",support=on"])
+def test_in_episodes_every_policy_is_optimal_for_its_draw(option):
+    mdp, T, seen = garnet(6, 2, 3, 0, 0.9).in_episodes(5), 200, []
+    learner = ids.learner(f"psrl,tolerance=1e-7{option}", mdp, T)
+    run(learner, mdp, T, [11], measures=[spy(seen)])
+    told = learner.settings.get("support") == "on"
+    for k, (state, path) in enumerate(seen):
+        t, prior = int(path.time[0]), learner.settings["prior"]
+        theta = 0.0 if told else 1.0 if prior == 1 / 6 else prior * 6
+        P = drawn_rows(theta, prior if told else 0.0, state.data.moves[0], mdp.successors, 6, np.uint64(11), t)
+        given = {"criterion": "episodic", "episode": 5, "renormalise": True}
+        sample = MDP.from_dense(P, mdp.rewards, initial=np.full(6, 1 / 6), **given)
+        assert (evaluate(sample, state.policy[0]).V >= solve(sample).V - 1e-7).all()
+        assert t == 5 * k + 1
+        assert state.data.moves[0].sum() == t - 1
 
 
 def test_epochs_are_those_of_tsde():

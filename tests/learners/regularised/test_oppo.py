@@ -9,31 +9,11 @@ from ravi import ids
 from ravi.core import MDP, Path
 from ravi.learners.regularised.oppo import oppo
 from ravi.mdps import garnets, riverswim, riverswim_mixture
-from ravi.planning.backward import lists, policy_pass
 from ravi.planning.evaluation import staged_values
 from ravi.runtime import tree
 from ravi.runtime.api import run
-from tests.helpers import dense, spy
+from tests.helpers import spy
 from tests.learners.test_literal import MIXTURES
-
-
-@pytest.mark.parametrize("name", MIXTURES)
-def test_with_theta_known_the_evaluation_is_that_of_the_policy(name):
-    """V_0 is what the S stages earn: W_0 less what lies beyond them, at most gamma^S H."""
-    mdp, S = ids.mdp(name), 30
-    policy = np.random.default_rng(1).dirichlet(np.ones(mdp.actions), (1, S, mdp.states))
-    V, Q = np.zeros((1, S + 1, mdp.states)), np.zeros(policy.shape)
-    known = mdp.parameter[None], np.eye(mdp.dimension)[None], np.zeros(1)
-    policy_pass(lists(mdp.problem), mdp.rewards, mdp.discount, np.full(Q.shape[1], mdp.horizon), *known, policy, V, Q)
-    expected, P = np.zeros(mdp.states), dense(mdp)
-    for h in range(S - 1, -1, -1):
-        both = mdp.rewards + mdp.discount * P @ expected
-        np.testing.assert_allclose(Q[0, h], both, atol=1e-12)
-        expected = (policy[0, h] * both).sum(-1)
-        np.testing.assert_allclose(V[0, h], expected, atol=1e-12)
-    W, _, _ = staged_values(mdp, policy / policy.sum(-1, keepdims=True))
-    assert (V[0, 0] <= W[0, 0] + 1e-9).all()
-    assert (V[0, 0] >= W[0, 0] - mdp.discount**S * mdp.horizon - 1e-9).all()
 
 
 @pytest.mark.parametrize("mdp", [riverswim_mixture(4, 0.8), garnets(3, 6, 3, 3, 2, 0.8)])

@@ -16,7 +16,7 @@ from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps.changing_rewards import Changing, changing
 from ravi.planning.bellman import backup
 from ravi.planning.mirror import mirror_step
-from tests.verify.mutations import Mistakes, by, put
+from tests.verify.mutations import Mistakes, by, put, replaced
 
 
 class Setting(NamedTuple):
@@ -142,24 +142,14 @@ def estimate_of_later_data(patch, setting):
     return learner._replace(plan=plan)
 
 
-def counted_twice(patch, setting):
-    learner = setting.build()
-
-    def add(s, path):
-        learner.parts.estimator.add(s.data, s.V, path)
-        return learner.add(s, path)
-
-    return learner._replace(add=add)
+def counted_twice(learner, s, path):
+    learner.parts.estimator.add(s.data, s.V, path)
+    return learner.add(s, path)
 
 
-def never_counted(patch, setting):
-    learner = setting.build()
-
-    def add(s, path):
-        s.time[:] += path.length
-        return s
-
-    return learner._replace(add=add)
+def never_counted(learner, s, path):
+    s.time[:] += path.length
+    return s
 
 
 def older_targets(patch, setting):
@@ -313,8 +303,8 @@ ROWS = [
     # which data
     ("the bonus is taken with the data of the next epoch", "R1b", PLAYS, bonus_of_later_data),
     ("P_hat is taken with the data of the next epoch", "R1b", PLAYS, estimate_of_later_data),
-    ("counts are updated twice", "R2a", PLAYS, counted_twice),
-    ("counts stand still", "R2a R8", COUNTS, never_counted),
+    ("counts are updated twice", "R2a", PLAYS, replaced(add=counted_twice)),
+    ("counts stand still", "R2a R8", COUNTS, replaced(add=never_counted)),
     ("targets are V_{k-1}, not V_k", "R2b", REGRESSION, older_targets),
     ("P_hat is normalised by N - 1", "R2c", PLAYS, normalised),
     (

@@ -12,7 +12,7 @@ from ravi.runtime.walk import walk
 from ravi.schedules import at_reset
 from ravi.theory import kl as theory
 from ravi.verify import mixtures as claims
-from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, put
+from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, put, replaced
 from tests.verify.mutations.sets import another_action, around, times
 
 GREEDY = Setting("two-ends/4,discount=0.8", "ravi-kl/mixture,plan=greedy", 120, 2)
@@ -64,15 +64,10 @@ def forgotten(patch, setting):
     return around(learner, plan)
 
 
-def every_candidate(patch, setting):
-    learner = setting.build()
-
-    def plan(state):
-        state = learner.plan(state)
-        state.policy[:] = state.candidate.policy
-        return state
-
-    return around(learner, plan)
+def every_candidate(learner, state):
+    state = learner.plan(state)
+    state.policy[:] = state.candidate.policy
+    return state
 
 
 def wrong_place(patch, setting):
@@ -94,7 +89,7 @@ def resets_only(patch, setting):
 
 
 ROWS = [
-    ("rho is halved", "KM4", GREEDY, changed(learners, "shape", lambda was: lambda at, part: was(at, part / 2))),
+    ("rho is halved", "KM4", GREEDY, changed(learners, "shape", lambda was, at, part: was(at, part / 2))),
     ("rho has no redundancy C_d(m)", "KM4", GREEDY, put(likelihood, "worst_redundancy", lambda plays, d: 0.0)),
     ("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3", GREEDY, too_narrow),
     ("Lambda is a million times too large, to learner and observer", "KM3 KM7", SMALL, pointed),
@@ -111,11 +106,11 @@ ROWS = [
         changed(
             learners,
             "on_simplex",
-            lambda was: lambda common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5),
+            lambda was, common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5),
         ),
     ),
     ("the least optimistic action is played", "K4 K5", GREEDY, lambda patch, setting: another_action(setting.build())),
-    ("every candidate is played", "K4", DRAWN, every_candidate),
+    ("every candidate is played", "K4", DRAWN, replaced(plan=every_candidate)),
     ("moves are counted in the wrong place", "K1", VERTICES, wrong_place),
     ("phases end at resets only", "KM6a K9a", LONG, resets_only),
     (

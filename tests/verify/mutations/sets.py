@@ -10,7 +10,7 @@ from ravi.core import Until, restrict
 from ravi.learners.ravi_kl import ravi_kl
 from ravi.schedules import at_reset
 from ravi.verify import sets as claims
-from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made
+from tests.verify.mutations import Mistakes, Setting, changed, in_millionths, made, replaced
 from tests.verify.mutations.paper import for_another_action
 
 GREEDY = Setting("riverswim/5,discount=0.9", "ravi-kl,plan=greedy", 600, 3)
@@ -83,13 +83,8 @@ def large_gaps(patch, setting):
     return setting.build()
 
 
-def wrong_place(patch, setting):
-    learner = setting.build()
-
-    def add(state, path):
-        return learner.add(state, path._replace(slot=np.zeros_like(path.slot)))
-
-    return around(learner, add=add)
+def wrong_place(learner, state, path):
+    return learner.add(state, path._replace(slot=np.zeros_like(path.slot)))
 
 
 def twice(patch, setting):
@@ -97,17 +92,12 @@ def twice(patch, setting):
     return around(learner, add=lambda state, path: learner.add(learner.add(state, path), path))
 
 
-def rewards_twice(patch, setting):
-    learner = setting.build()
-
-    def add(state, path):
-        before = state.earned.plays.copy(), state.earned.total.copy()
-        state = learner.add(state, path)
-        for array, was in zip((state.earned.plays, state.earned.total), before, strict=True):
-            array += array - was
-        return state
-
-    return learner._replace(add=add)
+def rewards_twice(learner, state, path):
+    before = state.earned.plays.copy(), state.earned.total.copy()
+    state = learner.add(state, path)
+    for array, was in zip((state.earned.plays, state.earned.total), before, strict=True):
+        array += array - was
+    return state
 
 
 ROWS = [
@@ -127,9 +117,7 @@ ROWS = [
         "the maximum over a set is its minimum, to the observer",
         "K2 K10",
         SMALL,
-        changed(
-            claims, "largest", lambda was: lambda successors, D, rho, support, V: -was(successors, D, rho, support, -V)
-        ),
+        changed(claims, "largest", lambda was, successors, D, rho, support, V: -was(successors, D, rho, support, -V)),
     ),
     ("optimistic values are halved, to the observer", "K3", SMALL, made(times, 0.5)),
     ("optimistic values count a thousand times, to the observer", "K7 K8 K12", SMALL, made(times, 1000)),
@@ -137,7 +125,7 @@ ROWS = [
     ("rho* is in millionths", "K13 K14", SMALL, in_millionths),
     ("y_t is drawn for another action", "K6", SMALL, for_another_action),
     ("every candidate is played", "K4", DRAWN, made(with_numbers, slack=100.0)),
-    ("successors are counted in the wrong place", "K1", GREEDY, wrong_place),
+    ("successors are counted in the wrong place", "K1", GREEDY, replaced(add=wrong_place)),
     ("every path is counted twice", "K1", GREEDY, twice),
     ("phases end at resets only", "K9a", LONG, lambda patch, setting: setting.build()._replace(until=at_reset())),
     (
@@ -155,6 +143,6 @@ ROWS = [
         lambda patch, setting: setting.build()._replace(until=lambda state, time: Until(reset=True, deadline=time + 1)),
     ),
     ("rewards have no radius", "K4", EARNED, made(with_numbers, reward_scale=0.0)),
-    ("rewards are counted twice", "K1", EARNED, rewards_twice),
+    ("rewards are counted twice", "K1", EARNED, replaced(add=rewards_twice)),
 ]
 mutation = Mistakes(NAMES, ROWS)

@@ -11,7 +11,7 @@ from ravi.estimators import rewarded
 from ravi.learners.ravi_ucb import unknown_rewards
 from ravi.random import REWARD, SUCCESSOR, uniform
 from ravi.runtime import tree
-from tests.verify.mutations import Mistakes, Setting, by, changed, put
+from tests.verify.mutations import Mistakes, Setting, by, changed, put, replaced
 
 ONE = Setting("garnet/3,2,3,discount=0.5", "ravi-ucb/unknown-rewards,scale=0.03,step_scale=60", 400, 6)
 SEVERAL = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+/unknown-rewards,inner=3,eta=0.5", 250, 6)
@@ -48,15 +48,10 @@ def added(learner, change):
     return learner._replace(add=add)
 
 
-def from_one(patch, setting):
-    learner = setting.build()
-
-    def init(keys):
-        state = learner.init(keys)
-        state.data.plays[:] += 1
-        return state
-
-    return learner._replace(init=init)
+def from_one(learner, keys):
+    state = learner.init(keys)
+    state.data.plays[:] += 1
+    return state
 
 
 def forgetful(patch, setting):
@@ -119,7 +114,7 @@ ROWS = [
         by(earning, lambda r, u, key, t: float(uniform(key, t, SUCCESSOR) < r)),
     ),
     ("a step earns r itself, though rewards are random", "U1", SEVERAL, by(earning, lambda r, u, key, t: r)),
-    ("visits are counted from 1, as those of the kernel are", "U1", SEVERAL, from_one),
+    ("visits are counted from 1, as those of the kernel are", "U1", SEVERAL, replaced(init=from_one)),
     ("visits and totals begin anew with every stretch", "U1 U5", ONE, forgetful),
     ("seeds share what they earn", "U1", SEVERAL, shared),
     ("nothing is learned", "U6 U7 V2a", SHORT, unlearned),
@@ -127,7 +122,7 @@ ROWS = [
         "the event is for one number of visits only: no T in the logarithm",
         "U2 V2c",
         SEVERAL,
-        changed(unknown_rewards, "reward_spread", lambda spread: lambda X, A, T, delta: spread(X, A, 1, 1.0)),
+        changed(unknown_rewards, "reward_spread", lambda spread, X, A, T, delta: spread(X, A, 1, 1.0)),
     ),
     ("b is a fiftieth", "U2 U4", ONE, too_small),
     (
@@ -165,7 +160,7 @@ ROWS = [
         changed(
             unknown_rewards,
             "with_rewards",
-            lambda sound: lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread),
+            lambda sound, bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread),
         ),
     ),
 ]

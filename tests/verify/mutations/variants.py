@@ -15,7 +15,7 @@ from ravi.optimism import bonuses
 from ravi.runtime import tree
 from ravi.runtime.seedwise import over_all_seeds
 from ravi.theory import tabular
-from tests.verify.mutations import Mistakes, Setting, around, by, changed, in_millionths, put
+from tests.verify.mutations import Mistakes, Setting, around, by, changed, in_millionths, put, replaced
 
 COUNTS = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5", 300, 6)
 COUNTS_OF_H = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb+,inner=3,eta=0.5,span=off,clip=off", 300, 6, moves=0)
@@ -104,14 +104,9 @@ def raw_samples(patch, setting):
     return setting.build()
 
 
-def counted_twice(patch, setting):
-    learner = setting.build()
-
-    def add(state, path):
-        learner.parts.estimator.add(state.data, state.V, path)
-        return learner.add(state, path)
-
-    return learner._replace(add=add)
+def counted_twice(learner, state, path):
+    learner.parts.estimator.add(state.data, state.V, path)
+    return learner.add(state, path)
 
 
 # ---- the steps
@@ -140,17 +135,10 @@ def no_mirror_step(patch, setting):
     return setting.build()
 
 
-def one_less(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        *_, before, _ = (tree.copy(one) for one in learner.parts.backups(s))
-        done = learner.plan(s)
-        return done._replace(
-            V_last=before.V_last, Q=before.Q, log_policy=before.log_policy, last_policy=before.last_policy
-        )
-
-    return learner._replace(plan=plan)
+def one_less(learner, s):
+    *_, before, _ = (tree.copy(one) for one in learner.parts.backups(s))
+    done = learner.plan(s)
+    return done._replace(V_last=before.V_last, Q=before.Q, log_policy=before.log_policy, last_policy=before.last_policy)
 
 
 def stale(patch, setting):
@@ -168,55 +156,30 @@ def stale(patch, setting):
 # ---- what is played
 
 
-def undrawn(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        done = learner.plan(s)
-        return done._replace(V=done.V_last.copy(), policy=done.last_policy.copy())
-
-    return learner._replace(plan=plan)
+def undrawn(learner, s):
+    done = learner.plan(s)
+    return done._replace(V=done.V_last.copy(), policy=done.last_policy.copy())
 
 
-def the_first(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        first = tree.copy(next(iter(learner.parts.backups(s))))
-        return learner.plan(s)._replace(V=first.V_last, policy=first.last_policy)
-
-    return learner._replace(plan=plan)
+def the_first(learner, s):
+    first = tree.copy(next(iter(learner.parts.backups(s))))
+    return learner.plan(s)._replace(V=first.V_last, policy=first.last_policy)
 
 
-def drawn_once(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        time = s.time.copy()
-        return learner.plan(s._replace(time=0 * time + 1))._replace(time=time)
-
-    return learner._replace(plan=plan)
+def drawn_once(learner, s):
+    time = s.time.copy()
+    return learner.plan(s._replace(time=0 * time + 1))._replace(time=time)
 
 
-def another_value(patch, setting):
-    learner = setting.build()
-
-    def plan(s):
-        done = learner.plan(s)
-        return done._replace(V=done.V_last.copy())
-
-    return learner._replace(plan=plan)
+def another_value(learner, s):
+    done = learner.plan(s)
+    return done._replace(V=done.V_last.copy())
 
 
-def another_target(patch, setting):
-    learner = setting.build()
-
-    def add(s, path):
-        V = s.V.copy()
-        done = learner.add(s._replace(V=s.V_last), path)
-        return done._replace(V=V)
-
-    return learner._replace(add=add)
+def another_target(learner, s, path):
+    V = s.V.copy()
+    done = learner.add(s._replace(V=s.V_last), path)
+    return done._replace(V=V)
 
 
 ROWS = [
@@ -231,7 +194,7 @@ ROWS = [
         changed(
             ravi_ucb_plus,
             "of_span",
-            lambda of_span: lambda *given, span, **more: of_span(*given, span=2 * span, **more),
+            lambda of_span, *given, span, **more: of_span(*given, span=2 * span, **more),
         ),
     ),
     (
@@ -241,16 +204,14 @@ ROWS = [
         changed(
             bonuses,
             "log_det_radius",
-            lambda radius: lambda *given, noise, **more: radius(*given, noise=noise / 2, **more),
+            lambda radius, *given, noise, **more: radius(*given, noise=noise / 2, **more),
         ),
     ),
     (
         "the determinant is that of the root",
         "V2d",
         REGRESSION_UNCUT,
-        changed(
-            bonuses, "log_det_radius", lambda radius: lambda root, *given, **more: radius(root**0.5, *given, **more)
-        ),
+        changed(bonuses, "log_det_radius", lambda radius, root, *given, **more: radius(root**0.5, *given, **more)),
     ),
     ("the bonus is not discounted", "V2d", COUNTS, put(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)),
     ("the bonus is cut at half the span", "V2d", COUNTS, put(ravi_ucb_plus, "within_span", at_half_the_span)),
@@ -264,21 +225,17 @@ ROWS = [
         "P_hat V is not centred",
         "V2c",
         COUNTS,
-        changed(
-            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"centre": False})
-        ),
+        changed(ravi_ucb_plus, "standard", lambda standard, base, **more: standard(base, **more | {"centre": False})),
     ),
     (
         "P_hat V is not cut",
         "V2c",
         REGRESSION,
-        changed(
-            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"clip": False})
-        ),
+        changed(ravi_ucb_plus, "standard", lambda standard, base, **more: standard(base, **more | {"clip": False})),
     ),
     ("P_hat V is that of V_{i-1}", "V1b", COUNTS, late_estimate),
     ("samples are added with V, not with V in parts of its span", "V2b", REGRESSION, raw_samples),
-    ("counts are updated twice", "V2a", COUNTS, counted_twice),
+    ("counts are updated twice", "V2a", COUNTS, replaced(add=counted_twice)),
     # the steps
     (
         "eta is another than the learner says",
@@ -293,20 +250,20 @@ ROWS = [
         changed(
             ravi_ucb,
             "mirror_step",
-            lambda sound: lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:]),
+            lambda sound, log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:]),
         ),
     ),
     (
         "Q is truncated at H + 1",
         "V1b V1d",
         COUNTS_OF_H,
-        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1)),
+        changed(ravi_ucb, "backup", lambda sound, r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1)),
     ),
     (
         "the backup has no bonus",
         "V1b V6a",
         COUNTS,
-        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H)),
+        changed(ravi_ucb, "backup", lambda sound, r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H)),
     ),
     (
         "rewards count a hundred times, and Q is not truncated",
@@ -316,7 +273,7 @@ ROWS = [
     ),
     ("V is the logarithm of a sum, not of a mean", "V1a V6c", OLDER_Q, unweighted),
     ("pi is greedy for Q: no mirror step", "V1c V5a", COUNTS, no_mirror_step),
-    ("the plan makes M - 1 backups", "V7a", COUNTS, one_less),
+    ("the plan makes M - 1 backups", "V7a", COUNTS, replaced(plan=one_less)),
     ("the plan is made with the data of the epoch before", "V7a", COUNTS, stale),
     (
         "policies begin anew with every epoch",
@@ -331,17 +288,17 @@ ROWS = [
         ),
     ),
     # what is played
-    ("the last policy is played, not one that is drawn", "V7b V7c", COUNTS, undrawn),
-    ("the first of the M policies is played", "V7b V7c V7d", ONE_STATE, the_first),
-    ("the draw is the same in every epoch", "V7b", COUNTS, drawn_once),
-    ("pi_m is played, and V of the last backup goes into ADD", "V7b", REGRESSION, another_value),
-    ("ADD is given V of the last backup behind the back of the state", "V2b", REGRESSION, another_target),
+    ("the last policy is played, not one that is drawn", "V7b V7c", COUNTS, replaced(plan=undrawn)),
+    ("the first of the M policies is played", "V7b V7c V7d", ONE_STATE, replaced(plan=the_first)),
+    ("the draw is the same in every epoch", "V7b", COUNTS, replaced(plan=drawn_once)),
+    ("pi_m is played, and V of the last backup goes into ADD", "V7b", REGRESSION, replaced(plan=another_value)),
+    ("ADD is given V of the last backup behind the back of the state", "V2b", REGRESSION, replaced(add=another_target)),
     # the bounds
     (
         "S, what bonuses may sum to, is a thousandth",
         "V8",
         SHORT,
-        changed(tabular, "clipped_bonus_sum", lambda sound: lambda *given: sound(*given) / 1000),
+        changed(tabular, "clipped_bonus_sum", lambda sound, *given: sound(*given) / 1000),
     ),
     ("rho* is in millionths", "V6 V9 V9s", SHORT, in_millionths),
 ]

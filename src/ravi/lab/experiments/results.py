@@ -355,6 +355,10 @@ class Results:
 
     def __repr__(self) -> str:
         title, facts = overview.facts(self)
+        return f"<{title}: {facts[0][1]}>"
+
+    def __str__(self) -> str:
+        title, facts = overview.facts(self)
         return "\n".join([title, *(f"  {name:10} {words}" for name, words in facts)])
 
 

@@ -215,7 +215,7 @@ def theory(group: Group) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     label, row = next(iter(group.rows.items()))
     facts = row.facts
-    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or of the average reward
+    if facts["optimum_error"] is None or facts["discount"] == 1:  # it is no MDP, or has no discount
         return {}
     times = np.unique(np.rint(np.geomspace(group.curves[label].times[0], group.panel.steps, POINTS)))
     found = {"t × optimum": times * facts["optimum"]}

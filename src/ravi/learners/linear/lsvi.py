@@ -10,7 +10,7 @@ from ravi.core import Array, Learner, Problem
 from ravi.estimators.linear import features_of, width
 from ravi.estimators.ridge import invert_root
 from ravi.learners.linear.least_squares import Backups, State, backward, least_squares, lists
-from ravi.learners.options import Regression, takes
+from ravi.learners.options import Regression, bias_span, nearly_average, takes
 from ravi.planning.evaluation import effective_horizon
 from ravi.random import block
 
@@ -164,7 +164,9 @@ def gamma_lscvi_ucb(
     Guarantee: regret O(sp sqrt(d^3 T)) up to logarithms, for the average reward.
     Composition: least squares for any target x beta ||phi||_{Lambda^-1} x centred, clipped backward pass x determinant.
     Cost: d^2 per step; d^3 + U (nnz(K) + nnz(phi) + X A) per plan; at most (d / ln 2) ln(1 + T / (lambda d)) plans.
-    Deviations: gamma is the MDP's (the paper chooses it by T). The paper makes T - t_k + 1 backups and plays Q_u at
+    In the average reward, with sp >= span(h*) given as `span`, gamma = 1 - 1 / sqrt(T): the order of the paper's
+    choice, up to logarithms (recalled, MEM-M).
+    Deviations: with a discount, gamma is the MDP's. The paper makes T - t_k + 1 backups and plays Q_u at
     time u. Here U is the least number with gamma^U H <= `truncation` (0.01), after which backups from H have converged
     to that (where they converge), and the last, Q_0, is played throughout: variant=stationary. variant=staged plays Q_u
     at age u, and the first backup's policy from age U - 1 on. Rewards are known; Q is clipped at 0 too.
@@ -173,9 +175,12 @@ def gamma_lscvi_ucb(
     """
     scale, delta, lam = o
     validation.one_of(variant, ("stationary", "staged"), "variant")
+    if variant == "staged" and problem.criterion == "average":
+        raise validation.InputError("variant is staged, by the age since a reset: the average reward has none")
+    sp = bias_span(problem, span, problem.horizon / 2)
+    problem = nearly_average(problem, 1 / sqrt(T))
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
     U = effective_horizon(problem, truncation)
-    sp = H / 2 if span is None else validation.positive(span, "span")
     beta = scale * centred_bonus_factor(sp, phi.shape[-1], T, delta)
     pairs, backups = lists(phi), Backups(gamma, cap=H, last=H, span=2 * sp, centred=True)
 
@@ -183,7 +188,10 @@ def gamma_lscvi_ucb(
         CB = gamma * beta * width(s.data, phi)
         backward(r, pairs, s.data, CB, backups, s.values, s.policy)  # Q_u, V_u
 
-    settings = {"beta": beta, "scale": scale, "delta": delta, "span": sp, "variant": variant, "truncation": truncation}
+    settings = {
+        "beta": beta, "scale": scale, "delta": delta, "span": sp, "discount": gamma, "variant": variant,
+        "truncation": truncation,
+    }  # fmt: skip
     return least_squares(
         problem, make, name="gamma-lscvi-ucb", stages=U, ages=U if variant == "staged" else 0, regularization=lam,
         replan="determinant", settings=settings,

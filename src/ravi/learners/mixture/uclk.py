@@ -1,5 +1,6 @@
 """UCLK, UCLK+ and UCLK-C: extended value iteration over ellipsoids of mixtures."""
 
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.ridge import embedding_of
 from ravi.estimators.variance_weighted import Constants, Weighted, radii, weighted_walk
 from ravi.learners.mixture.ellipsoid import planner, rounds
-from ravi.learners.options import Confidence, Regression, takes
+from ravi.learners.options import Confidence, Regression, bias_span, nearly_average, takes
 from ravi.optimism.ellipsoids import SIMPLEX, chosen
 from ravi.optimism.extended_value_iteration import greedy
 from ravi.runtime.ranges import Number, Plays, Policy, Value, Whole
@@ -208,7 +209,7 @@ def variance_weighted(
         return Weighted(s.first, s.second, s.phi, s.phi_second, s.W, constants)
 
     settings: dict[str, Any] = {
-        "scale": scale, "delta": delta, "regularization": lam, "inner": inner, "range": R,
+        "scale": scale, "delta": delta, "regularization": lam, "inner": inner, "range": R, "discount": problem.discount,
     }  # fmt: skip
     if inner != SIMPLEX:
         settings["rounds"] = rounds(H, T)
@@ -242,13 +243,16 @@ def uclk_c(
     Composition: variance-weighted regression on centred values x ellipsoid and kernels x extended value iteration with
     a span bound x doubling determinants.
     Cost: that of UCLK+.
-    Deviations: the paper takes gamma = 1 - sqrt(d / (c T)) and c = 2 sp(h*), which bounds the span of discounted
-    values; here gamma is given, and `span` bounds sp(V*) itself. The cut is made in every round: that operator too is a
-    contraction, and its fixed point is above V* if c >= sp(V*). With `relaxed`, features are those of V - min V, and
-    min V is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside of the simplex make a kernel,
-    else null-space; inner=exact-simplex, given explicitly, assumes that theta is on the simplex.
+    In the average reward, with sp >= span(h*) given as `span`: c = 2 sp, which bounds the span of discounted values,
+    and gamma = 1 - sqrt(d / (c T)), the paper's (at least 1/2).
+    Deviations: with a discount, gamma is that of the MDP, and `span` bounds sp(V*) itself. The cut is made in every
+    round: that operator too is a contraction, and its fixed point is above V* if c >= sp(V*). With `relaxed`, features
+    are those of V - min V, and min V is added. `inner` is UCLK's: auto is exact-simplex only where no weights outside
+    of the simplex make a kernel, else null-space; inner=exact-simplex, given explicitly, assumes that theta is on the
+    simplex.
 
     UCLK-C with published radii; `scale` multiplies them, `span` is c >= sp(V*), `regularization` is lambda.
     """
-    c = validation.positive(problem.horizon if span is None else span, "span")
+    c = bias_span(problem, span) * (2 if problem.criterion == "average" else 1)
+    problem = nearly_average(problem, sqrt(problem.dimension / (c * T)))
     return variance_weighted(problem, T, o, regularization, inner, name="uclk-c", R=c, span=c, centred=True)

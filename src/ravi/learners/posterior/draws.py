@@ -195,6 +195,46 @@ def draw_and_plan(i, of, rewards, moves, key, t, u, policy):  # type: ignore[no-
 
 
 @compiled
+def draw_and_plan_backward(i, of, rewards, moves, key, t, values, policy):  # type: ignore[no-untyped-def]
+    """P_k of seed i but for `of.goal` of each row, and the policy by stage that is optimal for it; a team's.
+
+    values: scratch, (teams, 2, X).
+    """
+    _, S, X, A = policy.shape
+    k = team()
+    to, mass, size, V = of.to[k], of.mass[k], of.size[k], values[k]
+    E = to.shape[0] // (X * A)
+    for x in each(X):
+        V[S % 2, x] = 0.0
+        for a in range(A):
+            p = x * A + a
+            begin = p * E
+            many, left, part = atoms(
+                of.prior, of.theta, of.successors[x, a], moves[i, x, a], key[i], t, (p + 1) * OWN, begin, to, mass
+            )
+            end = begin + many
+            while left > of.goal:
+                left = _four_sticks(of.theta, X, key[i], t, part, left, end, begin + E, to, mass)
+                part += 1
+                end += 4
+            mass[end - 1] += left
+            size[p] = end - begin
+    sync()
+    for h in range(S - 1, -1, -1):
+        for x in each(X):
+            best, choice = -np.inf, 0
+            for a in range(A):
+                begin = (x * A + a) * E
+                value = rewards[x, a] + _mean(begin, begin + size[x * A + a], to, mass, V[(h + 1) % 2])
+                if value > best:
+                    best, choice = value, a
+            V[h % 2, x] = best
+            for a in range(A):
+                policy[i, h, x, a] = 1.0 if a == choice else 0.0
+        sync()
+
+
+@compiled
 def atoms(prior, theta, successors, moves, key, t, part, begin, to, mass):  # type: ignore[no-untyped-def]
     """y_1, ..., y_K of a row and w_1, ..., w_K, from entry `begin` on, by the blocks from `part` on; K, w_0 and the
     next block. Successors that are told repeat a state where their row is padded (`ravi.optimism.known_support`)."""

@@ -14,12 +14,12 @@ The prior of every row is Dirichlet(alpha_0, ..., alpha_0), over all X states or
 the pair. In epoch k, which starts at t_k:
 
     P_k(. | x, a) ~ Dirichlet(alpha_0 + N'(x, a, .))
-    pi_k          = the optimal policy of (P_k, r, gamma), in the average reward with 1 - 1 / (t_k + 1) for gamma
-                    (ties: the first action)
+    pi_k          = the optimal policy of (P_k, r, gamma), in the average reward with 1 - 1 / (t_k + 1) for gamma, in
+                    episodes by stage and without a discount (ties: the first action)
 
     schedule=reset-or-doubling   play pi_k until the next reset, or until the visits of a pair in the epoch reach
                                  max(1, n_{t_k}), as RAVI-KL does; without resets, that alone
-    schedule=reset               play pi_k until the next reset (a reset begins an episode of Osband et al.)
+    schedule=reset               play pi_k until the next reset: in episodes, the algorithm of Osband et al.
     schedule=doubling            play pi_k while t <= t_k + (t_k - t_{k-1}) and n_t <= 2 n_{t_k} for all pairs (t_0 = 0)
 
 Constants: alpha_0 = 1 / X, `prior` sets it; with support=on 1. There is no confidence to scale. With a discount the
@@ -34,14 +34,14 @@ Cost: O(1) per step. Per plan a gamma variate for every successor met of a pair,
 uniform numbers for all other states, of which a plan draws those that its policy depends on
 (`ravi.learners.posterior.draws`); as much per sweep. T / H plans, X A log2(2 T / X A) more with doublings, or
 O(sqrt(X A T ln T)) of them (doubling).
-Deviations: rewards are known. TSDE maximises the average reward. With a discount, here that is the one of the reset
-chain of P_k, whose optimal policy is the discounted one; in the average reward pi_k is found with a discount so close
-to 1 that its gain under P_k is within span(h_k) / (t_k + 1) + `tolerance` / sqrt(t_k) of the best
-(`ravi.learners.posterior.draws`), where the paper allows 1 / (k + 1). With a discount, V is swept until
-span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for P_k in every state, which costs at most
-(1 - gamma) times the tolerance a step. Where gamma is close to 1, a `tolerance` below 2^-44 gamma H^2, which rounding
-could keep from being reached, is raised to that; the one in force is among the settings. The end of a row is not drawn
-where it could not change a choice or a value by more than the tolerance allows.
+Deviations: rewards are known. In episodes there is no other: pi_k is within `tolerance` of optimal for P_k. TSDE
+maximises the average reward. With a discount, here that is the one of the reset chain of P_k, whose optimal policy is
+the discounted one; in the average reward pi_k is found with a discount so close to 1 that its gain under P_k is within
+span(h_k) / (t_k + 1) + `tolerance` / sqrt(t_k) of the best (`ravi.learners.posterior.draws`), where the paper allows 1
+/ (k + 1). With a discount, V is swept until span(T V - V) gamma H <= `tolerance`: pi_k is within that of optimal for
+P_k in every state, which costs at most (1 - gamma) times the tolerance a step. Where gamma is close to 1, a `tolerance`
+below 2^-44 gamma H^2, which rounding could keep from being reached, is raised to that; the one in force is among the
+settings. The end of a row is not drawn where it could not change a choice or a value by more than the tolerance allows.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from ravi._jit.teams import NEVER, Room, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
+from ravi.learners.posterior.in_episodes import psrl_in_episodes
 from ravi.optimism.known_support import on_support, support_setting, uses_support
 from ravi.runtime.ranges import Fixed, Next, Policy, Value
 from ravi.runtime.seedwise import compiled_learner
@@ -77,11 +78,12 @@ def psrl(
     tolerance: float = TOLERANCE, support: str = "off",
 ) -> Learner:  # fmt: skip
     """PSRL with the prior Dirichlet(`prior`) in every row; unless given, 1 / X, or 1 with support=on. The `schedule` is
-    reset-or-doubling with a discount and doubling (TSDE) in the average reward, unless given."""
+    reset-or-doubling with a discount, doubling (TSDE) in the average reward and reset in episodes, unless given."""
     validation.steps(steps)
-    if schedule is None:
-        schedule = "doubling" if problem.criterion == "average" else "reset-or-doubling"
-    validation.one_of(schedule, SCHEDULES, "schedule")
+    usual = {"average": "doubling", "episodic": "reset"}.get(problem.criterion, "reset-or-doubling")
+    schedule = validation.one_of(usual if schedule is None else schedule, SCHEDULES, "schedule")
+    if schedule != "reset" and problem.criterion == "episodic":
+        raise validation.InputError(f"schedule is {schedule}, and in episodes a policy lasts for one: take reset")
     if schedule == "reset" and problem.criterion == "average":
         raise validation.InputError("schedule is reset, and in the average reward nothing resets: take doubling")
     told = uses_support(support)
@@ -89,7 +91,10 @@ def psrl(
     X, A = problem.states, problem.actions
     alpha = usual_prior(problem, told) if prior is None else validation.positive(prior, "prior")
     validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
-    goal = goal_of(problem, validation.positive(tolerance, "tolerance"))
+    validation.positive(tolerance, "tolerance")
+    if problem.criterion == "episodic":
+        return psrl_in_episodes(problem, told, alpha, tolerance)
+    goal = goal_of(problem, tolerance)
     posterior(problem, told, alpha, goal, 1)  # an error where a row takes too many draws
 
     def init(keys: Array) -> State:

@@ -23,7 +23,7 @@ Deviations: rewards are known; that needs no change. With a discount it learns o
 bias is V*: sp is the H of the MDP unless given.
 """
 
-from math import inf, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
-from ravi.learners.options import Confidence, takes
+from ravi.learners.options import Confidence, bias_span, takes
 from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
 from ravi.learners.q.ucb_q import rate
 from ravi.planning.sweeps import highest
@@ -53,9 +53,7 @@ def optimistic_q(
     """Optimistic Q-learning; `span` is sp, `horizon` is H, and `scale` multiplies the bonus."""
     scale, delta = o
     r, X, A = problem.rewards, problem.states, problem.actions
-    sp = problem.horizon if span is None else validation.positive(span, "span")
-    if sp == inf:
-        raise validation.InputError("span is missing; in the average reward it is a bound on the span of the bias")
+    sp = bias_span(problem, span)
     H = longest(sp, X * A, T, delta) if horizon is None else validation.finite(horizon, "horizon").item()
     if H <= 1:
         raise validation.InputError(f"horizon is {H:g}; it must be more than 1, as gamma = 1 - 1 / horizon is positive")

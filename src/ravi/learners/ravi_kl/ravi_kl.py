@@ -50,6 +50,7 @@ from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInforma
 from ravi.estimators.counts import Counts, counts, tallies
 from ravi.estimators.rewarded import Rewarded, law_of
 from ravi.learners.options import takes
+from ravi.learners.ravi_kl.in_episodes import greedy_in_episodes
 from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
 from ravi.learners.ravi_kl.plausible import Warm, cold
@@ -125,16 +126,22 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
     `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
-    Setting: discounted with resets, or average reward (plan=slack with candidate=half, plan=greedy); tabular.
+    Setting: discounted with resets, average reward (plan=slack with candidate=half, plan=greedy) or episodes
+    (plan=greedy); tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)) for T >= X A, and O~(sqrt(H B X A T) + H B X A), for plan=slack and
-    plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number
-    of states of the largest support (X for plan=mirror with support=off). In the average reward O~(D sqrt(B X A T)) and
-    O~(sqrt(D B X A T) + D B X A), D the diameter. docs/explanation/kl.md, Theorems 1 to 3, 6 and 7.
+    plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number of
+    states of the largest support (X for plan=mirror with support=off). In the average reward O~(D sqrt(B X A T)) and
+    O~(sqrt(D B X A T) + D B X A), D the diameter. In episodes of S steps O~(S sqrt(B X A T) + S^2 sqrt(B) X A), with
+    its proof in `ravi.learners.ravi_kl.in_episodes`. docs/explanation/kl.md, Theorems 1 to 3, 6 and 7.
     Composition: counts x relative-entropy balls on the support x policy iteration on sets (or M mirror steps) x at
     resets and doublings (or at resets).
     Cost: O(1) per step; per plan a few logarithms for each of the X A B entries, fewer where counts did not move; at
     most 1 + T / H + X A log2(2 T / X A) plans on average, for T >= X A.
     """
+    if problem.criterion == "episodic":
+        if o.plan != "greedy":
+            raise validation.InputError(f"plan is {o.plan}, and in episodes there is one: take plan=greedy")
+        return greedy_in_episodes(problem, uses_support(o.support), o.scale)
     return mirror(problem, T, o) if o.plan == "mirror" else optimistic(problem, o)
 
 

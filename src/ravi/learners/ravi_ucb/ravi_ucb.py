@@ -38,6 +38,7 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
+from ravi.learners.ravi_ucb.in_episodes import in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
@@ -123,11 +124,18 @@ def generic(
 def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
 
-    Setting: discounted with resets, tabular.
+    In episodes (`criterion=episodic`) the backup and the mirror step are made at every stage, from the last one back
+    (`ravi.learners.ravi_ucb.in_episodes`, which has the proof): close to OPPO, whose mirror step takes the Q before.
+
+    Setting: discounted with resets, or episodes; tabular.
     Guarantee: expected regret O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms (Theorem 4.1, Lemmas 5.1 and 5.2).
+    In episodes of S steps with eta = S max(ln A, 1), for every T, at most 1 + delta T +
+    4 beta (sqrt(2 X A (T + X A)) + S X A), beta = 8 S sqrt(X ln(X A T / delta)).
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
-    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
+    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan.
     """
+    if problem.episode is not None:
+        return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
 
 

@@ -107,6 +107,11 @@ class Evaluation:
         return {k: None if isinstance(v, float) and not isfinite(v) else v for k, v in found.items()}
 
     def __repr__(self) -> str:
+        computed = "" if self.exact is None else f"; value {self.exact:.6g} ± {self.exact_error:.1g}"
+        sampled = "" if self.mean is None else f"; sampled {self.mean:.6g}"
+        return f"<Evaluation of policy {self.policy} on {self.on}{computed}{sampled}>"
+
+    def __str__(self) -> str:
         return "\n".join(
             [f"policy {self.policy}", f"  on               {self.on} (gamma {self.discount:.10g})", *self._lines()]
         )

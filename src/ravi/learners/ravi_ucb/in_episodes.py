@@ -1,0 +1,118 @@
+"""RAVI-UCB in episodes: the regularised backup is made at every stage, from the last one back, before every episode.
+
+With N and P_hat of the paper's Algorithm 2 from all earlier episodes, CB = beta / sqrt(N), pi_h^0 = pi_0, V_S = 0, and
+backwards over h = S - 1, ..., 0 before episode k:
+
+    Q_h^k      = Pi_[0, S - h][r + CB + P_hat V_{h+1}^k]
+    V_h^k(x)   = (1 / eta) log sum_a pi_h^{k-1}(a | x) exp(eta Q_h^k(x, a))
+    pi_h^k     = pi_h^{k-1} exp(eta (Q_h^k - V_h^k))
+
+Theorem. For every eta > 0, if |(P_hat - P) V| <= CB at all pairs for all V in [0, S]^X (Lemma 5.1 with S for H, with
+probability 1 - delta), then the regret of K episodes is at most
+
+    (1 / eta) sum_h E_{pi*} KL(pi*_h(. | x_h) || pi_0(. | x_h)) + 2 E sum_t CB(x_t, a_t).
+
+Proof. For any p, <p, Q_h^k> = V_h^k + (KL(p || pi_h^{k-1}) - KL(p || pi_h^k)) / eta. V_{h+1}^k <= S - h - 1, so
+validity gives r + P V_{h+1}^k <= Q_h^k <= r + P V_{h+1}^k + 2 CB. With p = pi*_h and the first inequality, backwards,
+
+    V*_0 - V_0^k <= (1 / eta) sum_h E_{pi*} [KL(pi*_h || pi_h^{k-1}) - KL(pi*_h || pi_h^k)](x_h),
+
+and the law of x_h under pi* is the same in every episode, so that the sum over k telescopes. With p = pi_h^k,
+V_h^k - <pi_h^k, Q_h^k> = -KL(pi_h^k || pi_h^{k-1}) / eta <= 0, so V_0^k - V_0^{pi^k} <= 2 E_{pi^k} sum_h CB.
+
+So a large eta costs nothing here, and nothing is left of the H^2 sqrt(2 T ln A) of Theorem 4.1: that is the price of
+one backup an epoch, and an episode makes all S of them. eta = S max(ln A, 1) makes the first term at most 1, and eta to
+infinity is greedy: UCBVI with the bonus of Lemma 5.1 and without the minimum over episodes. The second term is
+
+    2 beta sum_{x,a} (2 sqrt(2 N_end) + 2 S) <= 2 beta (2 sqrt(2 X A (T + X A)) + 2 S X A):
+
+N stays as it is within an episode. Of a pair, episodes with n <= N plays cost n / sqrt(N) <= 2 sqrt(2) (sqrt(N + n) -
+sqrt(N)); in the others N < S more than doubles, so they have at most 2 S plays together.
+
+OPPO (`oppo`) takes the same mirror step with Q^{k-1} in place of Q^k, and then evaluates pi^k: its V_h is <pi_h^k,
+Q_h^k>, and each step costs it eta S^2 / 2 more, for which its eta must fall as 1 / sqrt(K).
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ravi import validation
+from ravi._jit.functions import compiled
+from ravi._jit.teams import NEVER, Room, each, sync
+from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.estimators.counts import Counts, counts, tally_play
+from ravi.learners.options import Options, policy_to_begin, recorded
+from ravi.planning.mirror import step_in_place
+from ravi.runtime.ranges import Age, LogPolicy, Policy, Value
+from ravi.runtime.seedwise import compiled_learner
+from ravi.theory import constants
+
+
+class State(NamedTuple):
+    data: Counts  # N, N'
+    V: Value  # V_h                        (n, S, X)
+    Q: Value  # Q_h                        (n, S, X, A)
+    log_policy: LogPolicy  # log pi_h      (n, S, X, A)
+    policy: Policy  # by stage             (n, S, X, A)
+    age: Age  # steps since the reset      (n,)
+
+
+def in_episodes(problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 2 in episodes; `scale` multiplies beta, `step_scale` eta."""
+    S, X, A = problem.episode or 0, problem.states, problem.actions
+    if np.any(np.asarray(o.initial_value) != 0):
+        raise validation.InputError("initial_value is given, but in episodes V is 0 where they end")
+    pi0, estimator = policy_to_begin(o.initial_policy, problem), counts(problem)
+    beta = o.scaled(constants.beta_tabular(S, X, A, T, o.delta) if o.beta is None else o.beta)
+    eta = o.step(S * max(log(A), 1.0))
+
+    def init(keys: Array) -> State:
+        n = len(keys)
+        policy, Q = pi0 + np.zeros((n, S, X, A)), np.zeros((n, S, X, A))
+        return State(estimator.init(n), np.zeros((n, S, X)), Q, np.log(policy), policy, np.zeros(n, np.int32))
+
+    def own(s: State, teams: int) -> tuple[Any, ...]:
+        n, rows = len(s.age), (-1, X, A)
+        by_row = s.V.reshape(-1, X), s.Q.reshape(rows), s.log_policy.reshape(rows), s.policy.reshape(rows)
+        read = problem.rewards, problem.successors, beta, np.array([eta]), S
+        return *s.data, *by_row, read, Room((n, 0, 0), np.int32)
+
+    begun = "uniform" if o.initial_policy is None else recorded(pi0)
+    settings = {"beta": beta, "eta": eta, "scale": o.scale, "step_scale": o.step_scale, "delta": o.delta}
+    return compiled_learner(
+        "ravi-ucb", init, Seedwise(seed_plan, seed_learn, own), settings | {"initial_policy": begun, "stages": S},
+        stages=S,
+    )  # fmt: skip
+
+
+@compiled
+def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
+    """The backups and mirror steps of an episode of one seed; a team's."""
+    visits, moves, V, Q, log_policy, policy, read, _ = own
+    r, successors, beta, eta, S = read
+    X, A = r.shape
+    for h in range(S - 1, -1, -1):
+        row, most = i * S + h, float(S - h)
+        for x in each(X):
+            for a in range(A):
+                N, to, moved, mean = visits[i, x, a], successors[x, a], moves[i, x, a], 0.0
+                if h < S - 1:
+                    for j in range(moved.shape[0]):
+                        mean += moved[j] * V[row + 1, to[j]]
+                Q[row, x, a] = max(min(r[x, a] + beta / sqrt(N) + mean / N, most), 0.0)
+        sync()
+        step_in_place(row, row + 1, log_policy, policy, Q, eta, V)
+        sync()
+    return NEVER
+
+
+@compiled
+def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    """Count the step; one thread's."""
+    visits, moves, _, _, _, _, _, left = own
+    tally_play(visits, moves, left, i, x, a, slot)
+    return False
