@@ -149,7 +149,7 @@ def summary(
     """A row for every entry, in the order of the suite; of one section, column or T where it is named."""
     held = lines(results, value, section=section, column=column, steps=steps)
     seconds, ran = results.runs["seconds"].to_numpy(), [int(line.rows[0]) for line in held if len(line.rows)]
-    facts = iter(results.runs.select(FACTS).take(ran).to_pylist())
+    facts = iter(results.runs.select(FACTS).take(np.array(ran, int)).to_pylist())
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     order = []
     for line in held:
