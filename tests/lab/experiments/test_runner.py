@@ -346,6 +346,20 @@ TUNED = {
 }  # fmt: skip
 
 
+def test_tuning_chooses_by_what_is_on_disk(tmp_path, monkeypatch):
+    keep, rows = Store.keep_tuning, []
+
+    def count(store, subject, record):
+        rows.append(sum(pq.read_metadata(part).num_rows for part in (tmp_path / "out" / "parts").iterdir()))
+        keep(store, subject, record)
+
+    monkeypatch.setattr(Store, "keep_tuning", count)
+    monkeypatch.setattr(loop, "FLUSH", 1e9)
+    monkeypatch.setattr(loop, "FLUSH_MOST", 1e9)
+    drive(TUNED | {"sections": [TUNED["sections"][0] | {"learners": ["ravi-ucb", "ucrl2"]}]}, tmp_path / "out", Here())
+    assert rows == [12, 12]  # of two learners, each with three configurations and two seeds
+
+
 class Starved(Here):
     """The machine fails some tasks, so many times each."""
 
