@@ -222,7 +222,7 @@ def _table_of(env: Any, discount: float | None) -> MDP:
         if isinstance(env, str):
             name, given, shell = env, repr(env), f" (in the shell, ravi solve gymnasium/{env},discount=0.99)"
         else:
-            name, given, shell = environments.name_of(environments.opened(env)), "env", ""
+            name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
             f"{name} is an environment, which has no discount: its table is read by "
             f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
@@ -236,7 +236,7 @@ def names_an_environment(text: str) -> bool:
         return False
     from ravi.mdps import environments
 
-    return text in environments.imported().registry
+    return text in environments.gymnasium_module().registry
 
 
 def world(text: str) -> Any:
