@@ -74,7 +74,7 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.occupancy(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.return_of(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "one method"),
-        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted criterion"),
+        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted and the episodic criterion"),
         (lambda: ravi.run("uniform", "trap,criterion=average", 100), "the gain depends on the start"),
     ],
 )
