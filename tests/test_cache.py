@@ -104,6 +104,19 @@ def test_a_damaged_cache_is_made_anew(candidates, suffix, content):
     assert hits(again) == 1
 
 
+def test_code_for_other_types_is_not_taken_from_a_file_that_two_processes_wrote(candidates):
+    """Numba chooses the name of a file by its index, which two processes may read before either writes it."""
+    assert doubled()(3) == 6
+    (whole,) = cache.cache_folder().glob("*.nbc")
+    assert doubled()(3.5) == 7.0
+    (real,) = {*cache.cache_folder().glob("*.nbc")} - {whole}
+    real.write_bytes(whole.read_bytes())
+    for found in (0, 1):
+        again = doubled()
+        assert again(2.25) == 4.5
+        assert hits(again) == found
+
+
 def test_what_was_not_read_for_a_season_is_removed(candidates):
     folder = cache.cache_folder()
     names = [f"{stem}.{end}" for stem in ("old-0", "new-0") for end in ("nbi", "1.nbc")]

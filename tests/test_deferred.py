@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ravi._jit import deferred
-from ravi._jit.functions import bound, compiled
+from ravi._jit.functions import bound, compiled, instance, uncounted
 from tests.support.caches import looked_for_anew
 
 pytestmark = pytest.mark.skipif(not deferred.enabled(), reason="Numba compiles by itself")
@@ -226,6 +226,29 @@ def test_a_function_that_allocates_is_compiled_within_one_that_does_not(tmp_path
     print(ravi.run("ravi-ucb", "garnet/20,2,2,discount=0.9", 200, 1).results["regret_total"].shape)
     """
     assert python(code) == ["(1,)"]
+
+
+def _halves(a):
+    return a[:2], a[2:]
+
+
+halves = _halves
+
+
+def _sum_of_firsts(a):
+    low, high = halves(a)
+    return low[0] + high[0]
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_callers_that_count_references_share_no_function_with_those_that_do_not(last):
+    """Else an array is freed too early, or never, by which of them is compiled first."""
+    frame, a = instance(_sum_of_firsts, halves=compiled(_halves)), np.arange(4.0)
+    callers = [compiled(frame), uncounted(frame)]
+    for call in (callers[1 - last], callers[last]):
+        before = sys.getrefcount(a)
+        assert [call(a) for _ in range(100)] == [2.0] * 100
+        assert sys.getrefcount(a) == before
 
 
 def test_the_log_says_once_that_nothing_is_deferred(monkeypatch, caplog):

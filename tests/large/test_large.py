@@ -8,7 +8,7 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.large import grid, procedural, snapshot
-from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty, grown
+from ravi.large.memory import KINDS, MOVES, ROWS, SHADOWS, SLOTS, bucket_of, empty_memory, with_room
 from tests.large.seen import run_large
 
 MDPS = (
@@ -123,11 +123,11 @@ def test_memory_goes_with_what_was_met_not_with_X():
 
 
 def test_memory_grows_and_keeps_what_it_holds():
-    memory = empty(2, room=4)
+    memory = empty_memory(2, room=4)
     memory.ids[:3] = [7, 10**15, 3]
     memory.V[:3] = [1.0, 2.0, 3.0]
     memory.used[SLOTS] = 3
-    more = grown(memory)
+    more = with_room(memory)
     assert len(more.ids) == 8 == len(more.V)
     assert len(more.owner) == len(memory.owner)  # what is not short stays
     for s, x in enumerate((7, 10**15, 3)):
@@ -162,7 +162,7 @@ def test_an_id_names_a_large_world_and_several_seeds_are_each_as_alone(tmp_path)
     learner = "ravi-ucb,beta=3,eta=2"
     both = ravi.run(learner, "large/grid,1000", 2000, [1, 4], points=20)
     assert (both.world, both.mdp, both.complete) == ("large", "grid/1000", True)
-    assert "states" in repr(both)
+    assert "states" in str(both)
     for row, seed in enumerate((1, 4)):
         alone = ravi.run(learner, grid(1000), 2000, [seed], points=20)
         for name, found in both.results.items():

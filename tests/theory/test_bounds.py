@@ -5,7 +5,8 @@ from math import log, sqrt
 
 import pytest
 
-from ravi.theory import generic, mixture, per_run, tabular
+from ravi.theory import generic, mixture, per_run, sampled, tabular
+from ravi.validation import InputError
 
 GAMMAS = [0.2, 0.9, 0.99]
 CASES = list(product(GAMMAS, [1, 2, 1000, 10**6, 10**12]))  # gamma, T
@@ -136,3 +137,15 @@ def test_corrected_is_above_printed_and_sharp_below_corrected(ladder):
         assert (high.failure, middle.failure) == (0, pytest.approx(1))
         assert corrected(T, delta=1 / T) == middle  # unless it is given
         assert sharp(T, delta=1 / T) == low
+
+
+def test_without_an_error_the_bound_is_that_of_the_mixture():
+    given = {"bound": 2.0, "regularization": 0.5, "delta": 0.01}
+    exact = sampled.corrected(8.0, 3, 4, 5000, parameter_bound=1.5, error=0.0, **given)
+    assert exact.total == pytest.approx(mixture.corrected(8.0, 3, 4, 5000, **given).total, rel=1e-12)
+    more = [
+        sampled.corrected(8.0, 3, 4, T, parameter_bound=1.5, error=0.1, bound=2.0).total / T for T in (10**6, 10**12)
+    ]
+    assert more[1] > 0.1  # what sampling leaves out is lost at every play
+    with pytest.raises(InputError, match="error"):
+        sampled.bonus_sum(8.0, 3, 100, bound=2.0, parameter_bound=1.0, error=-0.1)

@@ -1,6 +1,6 @@
 """The bounds of RAVI-KL, and the steps of their proofs that can be computed exactly."""
 
-from math import log, log2, sqrt
+from math import inf, log, log2, sqrt
 
 import pytest
 
@@ -47,3 +47,27 @@ def test_the_bound_for_mixtures_is_its_formula():
     parts = 2 * 0.9 * H * beta * sqrt(11) * sqrt(d * T * log(1 + T)), 2 * H * (2 * D + 1)
     rest = 2 * sqrt(2) * (1 + c) * d * sqrt(H * T) + 0.2 * H * sqrt(2 * T)
     assert kl.mixture(H, d, X, A, T, slack=c).total == pytest.approx(sum(parts) + rest)
+
+
+def test_the_bounds_are_their_formulas():
+    H, X, A, B, T, c = 10.0, 5, 3, 2, 10_000, 0.3
+    rho = log(X / min(1, sqrt(H * X * A / 2**14))) + kl.kappa(T)
+    rho_G = log(X * A * T) + kl.kappa(T)
+    D = X * A * (1 + log2(T / (X * A)))
+    invalid = 2 * sqrt(2) * sqrt(H * X * A * T) + 1
+    rest = H * X * A + 0.2 * sqrt(2 * T) + 2 * H * (2 * D + 1) + H
+    times = (1 + c) / (1 - c)  # 1 + 2 c / (1 - c)
+    first = (1 + sqrt(2)) * H * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
+    assert kl.optimism(H, X, A, B, T, slack=c).total == pytest.approx(times * (first + rest) + invalid)
+    L, a, b, r = 2 * X * A * log(1 + T / (X * A)), 2**0.5 + 6**0.5, 2 / 3 + (32 / 3) ** 0.5, max(rho, rho_G)
+    alpha = a * sqrt(0.9 * r * L)
+    second = 2 * (alpha * sqrt(2 * H * T + H**2 * (2 * D + 1)) + b * H * r * L) + 2 * H * alpha**2 + H * X * A + H
+    assert kl.variance(H, X, A, B, T, slack=c).total == pytest.approx(times * (second + rest) + invalid)
+    assert kl.regret(H, X, A, B, T, slack=c).total == pytest.approx(times * (min(first, second) + rest) + invalid)
+    assert kl.optimism(H, X, A, B, T).total == pytest.approx(first + rest + invalid)
+    assert kl.optimism(H, X, A, B, T, slack=1).total == inf
+
+
+def test_the_variance_form_wins_where_the_horizon_is_long():
+    for H in (1e3, 1e4):
+        assert kl.variance(H, 10, 2, 3, 10**14) < kl.optimism(H, 10, 2, 3, 10**14)

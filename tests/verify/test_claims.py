@@ -103,25 +103,6 @@ def test_closed_forms_in_one_state():
     assert report["A14"].measured == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", MOVING)
-def test_one_action_leaves_nothing_to_decide(kind):
-    report = case("one_action", kind)
-    assert report.holds
-    assert report.ladder.regret == pytest.approx(0, abs=1e-12)
-    for id in ("A9", "A10", "A11", "A12a", "A12b", "A16"):
-        assert report[id].measured == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", MOVING)
-def test_one_step(kind):
-    """T = 1: K = 1 always, so that its law has no spread; delta = 1, so that no claim of probability can fail."""
-    report = case("one_step", kind)
-    assert report.holds
-    assert (report["S5"].measured, report["S5"].bound) == (0, 0)
-    assert (report["S6a"].measured, report["S6a"].bound) == (1, 1)
-    assert kind == "mixture" or report["T2"].verdict == "not reached"  # no pair is visited before epoch 1
-
-
 def test_the_stretches_of_an_epoch_do_not_change_a_report(monkeypatch):
     """With room for two steps most epochs come in pieces."""
     one, empty = case("moving", "mixture"), ravi.runtime.python.empty_path

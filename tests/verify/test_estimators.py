@@ -13,7 +13,7 @@ from ravi.core import TheoryConstants
 from ravi.estimators.sampled import draw
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
-from ravi.theory import constants, generic, mixture, sampled
+from ravi.theory import constants, generic, mixture
 from ravi.validation import InputError
 from ravi.verify import CLAIMS, KINDS, VARIANTS, verify
 from ravi.verify import OWN as BY_NAME
@@ -140,18 +140,6 @@ def test_the_bounds_are_those_of_the_theory():
     assert found["W3"].bound == pytest.approx(S, rel=1e-12)
     bound = generic.sharp(H, 2, T, S, eta=made.parts.eta, inner_steps=2).total + H / 2
     assert found["W4"].bound == pytest.approx(bound, rel=1e-12)
-
-
-def test_without_an_error_the_bound_is_that_of_the_mixture():
-    given = {"bound": 2.0, "regularization": 0.5, "delta": 0.01}
-    exact = sampled.corrected(8.0, 3, 4, 5000, parameter_bound=1.5, error=0.0, **given)
-    assert exact.total == pytest.approx(mixture.corrected(8.0, 3, 4, 5000, **given).total, rel=1e-12)
-    more = [
-        sampled.corrected(8.0, 3, 4, T, parameter_bound=1.5, error=0.1, bound=2.0).total / T for T in (10**6, 10**12)
-    ]
-    assert more[1] > 0.1  # what sampling leaves out is lost at every play
-    with pytest.raises(InputError, match="error"):
-        sampled.bonus_sum(8.0, 3, 100, bound=2.0, parameter_bound=1.0, error=-0.1)
 
 
 def test_the_linear_bound_is_not_claimed_where_beta_is_too_small():

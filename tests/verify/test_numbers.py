@@ -6,6 +6,8 @@ anew by `python -m tests.verify.test_numbers`: look at what changes.
 """
 
 import json
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,9 @@ import pytest
 
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
-from ravi.verify import verify
+from ravi.verify import form_of, verify
+from ravi.verify.judge import OF_BACKUPS
+from ravi.verify.record import run_recorded
 from tests.verify.mutations import sound
 from tests.verify.test_mutations import ALL
 
@@ -35,7 +39,8 @@ CASES = {
 }
 
 
-def case(name, kind):
+def built(name, kind):
+    """MDP, learner, steps and seeds of a case."""
     options, steps, seeds = CASES[name]
     options = options.get(kind, options)
     if name == "elsewhere" and kind == "mixture":
@@ -43,9 +48,19 @@ def case(name, kind):
     X, A = 1 if name == "one_place" else 3, 1 if name == "one_action" else 2
     mdp = garnet(X, A, min(2, X), 3, 0.7) if kind == "tabular" else garnets(2, X, A, min(2, X), 1, 0.7)
     build = ravi_ucb.tabular if kind == "tabular" else ravi_ucb.linear_mixture
-    return verify(build(mdp.problem, steps, **options), mdp, steps, seeds)
+    return mdp, build(mdp.problem, steps, **options), steps, seeds
 
 
+@cache
+def case(name, kind):
+    mdp, learner, steps, seeds = built(name, kind)
+    return verify(learner, mdp, steps, seeds)
+
+
+IN_FULL_TOO = (
+    "tabular", "mixture", "counts", "regression", "several", "plays", "phases", "regression in phases", "sampled",
+    "linear", "weighted", "slack", "unknown rewards", "slack mixture",
+)  # fmt: skip
 FOUND = {f"{name}-{kind}": lambda name=name, kind=kind: case(name, kind) for name in CASES for kind in MOVING}
 FOUND |= {
     f"{family}-{name}": lambda setting=setting: sound(setting)
@@ -58,6 +73,29 @@ def numbers(report):
     """What is stored of a report."""
     rows = {row.id: [row.verdict, *(shown(value) for value in row[4:7])] for row in report.rows}
     return {"claims": rows, "ladder": [shown(x) for x in report.ladder[:-1]], "invalid_at": report.invalid_at.tolist()}
+
+
+# Of these, every row counts, not the worst one alone.
+IN_FULL = {f"{name}-{kind}": (lambda name=name, kind=kind: built(name, kind)) for name in CASES for kind in MOVING}
+IN_FULL |= {
+    f"{family}-{name}": lambda setting=setting: (setting.place(), setting.build(), setting.steps, setting.seeds)
+    for family, mistakes in ALL.items()
+    for setting, name in mistakes.names.items()
+    if name in IN_FULL_TOO
+}
+
+
+def rooms(mdp, learner, steps, seeds):
+    """The sum of the margins of each claim, over all rows of all seeds."""
+    form, sums = form_of(learner, mdp, steps), {}
+    _, records = run_recorded(form.setting, form.learner, seeds, False, form.plan_of)
+    along = [claim for claim in form.claims if claim.kind != "E" and claim.per not in ("once", "run")]
+    for s, claim in product(records, along):
+        for one in s.sequences if claim.per in OF_BACKUPS else [s]:
+            measured, bound = claim.measure(one)
+            margin = (np.asarray(bound) - measured)[one.valid if claim.conditional else ...]
+            sums[claim.id] = sums.get(claim.id, 0.0) + float(margin[np.isfinite(margin)].sum())
+    return sums
 
 
 def shown(value):
@@ -81,5 +119,16 @@ def test_claims_measure_what_they_did(name):
         close(values[2:] if tie else values, then[2:] if tie else then)
 
 
+@pytest.mark.parametrize("name", IN_FULL)
+def test_every_row_measures_what_it_did(name):
+    with np.errstate(all="ignore"):
+        found, right = rooms(*IN_FULL[name]()), json.loads(PLACE.read_text())[name]["rooms"]
+    assert found.keys() == right.keys()
+    np.testing.assert_allclose([found[id] for id in right], [*right.values()], rtol=1e-8, atol=1e-6)
+
+
 if __name__ == "__main__":
-    PLACE.write_text(json.dumps({name: numbers(find()) for name, find in FOUND.items()}, separators=(",", ":")))
+    found = {name: numbers(find()) for name, find in FOUND.items()}
+    for name, find in IN_FULL.items():
+        found[name]["rooms"] = {id: shown(sum) for id, sum in rooms(*find()).items()}
+    PLACE.write_text(json.dumps(found, separators=(",", ":")))

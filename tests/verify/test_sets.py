@@ -6,7 +6,6 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.optimism.relative_entropy import ends
-from ravi.theory import kl as theory
 from ravi.verify import verify
 from ravi.verify.expected import by_dual
 from ravi.verify.report import Ladder
@@ -46,30 +45,6 @@ def test_the_dual_is_the_maximum():
         low, high = ends(mdp.successors, D, rho, support, V)
         np.testing.assert_allclose(by_dual(mdp, moves, rho, support, V), high, atol=1e-10)
         np.testing.assert_allclose(-by_dual(mdp, moves, rho, support, -V), low, atol=1e-10)
-
-
-def test_the_bounds_are_their_formulas():
-    H, X, A, B, T, c = 10.0, 5, 3, 2, 10_000, 0.3
-    rho = np.log(X / min(1, np.sqrt(H * X * A / 2**14))) + theory.kappa(T)
-    rho_G = np.log(X * A * T) + theory.kappa(T)
-    D = X * A * (1 + np.log2(T / (X * A)))
-    invalid = 2 * np.sqrt(2) * np.sqrt(H * X * A * T) + 1
-    rest = H * X * A + 0.2 * np.sqrt(2 * T) + 2 * H * (2 * D + 1) + H
-    times = (1 + c) / (1 - c)  # 1 + 2 c / (1 - c)
-    first = (1 + np.sqrt(2)) * H * np.sqrt(X * A * T / 2) * (np.sqrt(rho) + np.sqrt(rho_G))
-    assert theory.optimism(H, X, A, B, T, slack=c).total == pytest.approx(times * (first + rest) + invalid)
-    L, a, b, r = 2 * X * A * np.log(1 + T / (X * A)), 2**0.5 + 6**0.5, 2 / 3 + (32 / 3) ** 0.5, max(rho, rho_G)
-    alpha = a * np.sqrt(0.9 * r * L)
-    second = 2 * (alpha * np.sqrt(2 * H * T + H**2 * (2 * D + 1)) + b * H * r * L) + 2 * H * alpha**2 + H * X * A + H
-    assert theory.variance(H, X, A, B, T, slack=c).total == pytest.approx(times * (second + rest) + invalid)
-    assert theory.regret(H, X, A, B, T, slack=c).total == pytest.approx(times * (min(first, second) + rest) + invalid)
-    assert theory.optimism(H, X, A, B, T).total == pytest.approx(first + rest + invalid)
-    assert theory.optimism(H, X, A, B, T, slack=1).total == np.inf
-
-
-def test_the_variance_form_wins_where_the_horizon_is_long():
-    for H in (1e3, 1e4):
-        assert theory.variance(H, 10, 2, 3, 10**14) < theory.optimism(H, 10, 2, 3, 10**14)
 
 
 def test_a_ladder_whose_charges_are_no_number_prints():

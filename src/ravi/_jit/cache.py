@@ -218,6 +218,7 @@ def fingerprint(function: Dispatcher) -> str | None:
 
 
 IRRELEVANT = ("CACHE", "CUDA", "NUMBA", "THREADING")  # of Numba's settings
+FORMAT = 2  # of the files
 
 
 @cache
@@ -226,7 +227,7 @@ def _environment() -> str:
     here = [each for each in vars(deferred).values() if getattr(each, "__module__", None) == deferred.__name__]
     places = [vars(each) for each in here if isinstance(each, type)] + [{"": each} for each in here]
     codes = [_hash_of(each.__code__) for place in places for each in place.values() if isinstance(each, FunctionType)]
-    return " ".join([sys.version, numba.__version__, llvmlite.__version__, np.__version__, *codes])
+    return " ".join([str(FORMAT), sys.version, numba.__version__, llvmlite.__version__, np.__version__, *codes])
 
 
 def _fields(kind: Any) -> tuple[Any, ...]:
@@ -237,7 +238,8 @@ def _fields(kind: Any) -> tuple[Any, ...]:
 
 class Kept(caching._Cache):  # type: ignore[misc]
     """The cache of one function. It never fails its caller: what cannot be read is compiled, a failed write is a
-    warning."""
+    warning. Code is kept with its key: two processes that compile a function for other types at once may take the same
+    file for it, and the last one has it."""
 
     def __init__(self, function: Dispatcher) -> None:
         self.function = function
@@ -264,12 +266,13 @@ class Kept(caching._Cache):  # type: ignore[misc]
         if (file := self._file()) is None:
             return None
         try:
-            found = file.load(_key(sig, target_context))
-            if found is None:
+            key = _key(sig, target_context)
+            found = file.load(key)
+            if found is None or found[0] != key:
                 return None
             with suppress(OSError):
                 os.utime(file._index_path)
-            *parts, constants = found
+            _, *parts, constants = found
             for environment, kept in zip(_environments(parts), constants, strict=True):
                 environment.consts.extend(kept[len(environment.consts) :])
             return compiler.CompileResult._rebuild(target_context, *parts)
@@ -284,8 +287,8 @@ class Kept(caching._Cache):  # type: ignore[misc]
         if (file := self._file()) is None:
             return
         try:
-            parts = data._reduce()
-            file.save(_key(sig, data), (*parts, [list(environment.consts) for environment in _environments(parts)]))
+            key, parts = _key(sig, data), data._reduce()
+            file.save(key, (key, *parts, [list(environment.consts) for environment in _environments(parts)]))
             _tidy(Path(file._cache_path))
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"

@@ -61,6 +61,7 @@ app = typer.Typer(
 )
 suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on many MDPs, with a folder of results.")
 suites.command(name="run")(declared(suite.run))
+suites.command(name="submit")(declared(suite.submit))
 suites.command(name="list")(declared(suite.suites))
 COMMANDS = {
     "MDPs and learners": (suite.demo, run.run, run.compare, run.solve, run.hardness, run.verify, info.advise),

@@ -71,6 +71,7 @@ def run(
     mix_versions: bool = False,
     slice: float = 30.0,
     device: str | None = None,
+    leave: bool = False,
     allow_code: bool = False,
     as_json: JSON = False,
 ) -> None:
@@ -100,6 +101,8 @@ def run(
         Seconds between checkpoints of a long run.
     device
         cpu or gpu, in place of what the suite says.
+    leave
+        End when all that is left is being done by others at work on the folder.
     allow_code
         Allow importing the modules that a folder of results names; they can run any code.
     """
@@ -143,7 +146,7 @@ def run(
         found = run_suite(
             suite, out, seeds=seeds, workers=workers, cluster=cluster, shard=shard, retry=retry, adopt=adopt,
             mix_versions=mix_versions, slice=slice, allow_code=allow_code, progress=tell,
-            device=device, command=["ravi", *sys.argv[1:]],
+            device=device, leave=leave, command=["ravi", *sys.argv[1:]],
         )  # fmt: skip
     stopped = bool(last) and last[0].stopping
     _print_results(found, as_json, stopped=stopped)
@@ -159,6 +162,57 @@ def run(
     for line in found.unfinished():
         say(f"ravi: {line}; the same command tries them again", error=True)
     raise typer.Exit(1 if failed else 0)
+
+
+def submit(
+    suite: Annotated[str, typer.Argument(autocompletion=completion.suites)],
+    *,
+    out: Path,
+    array: int,
+    time: str,
+    partition: str | None = None,
+    cpus: int = 1,
+    sbatch: str = "",
+    seeds: str | None = None,
+    allow_code: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Submit a suite to Slurm: an array job whose tasks share the folder, and a report job that depends on it.
+
+    Prints both scripts. A task that reaches its time limit stops in good order and is queued again.
+
+    Parameters
+    ----------
+    suite
+        A suite (see ravi suites), a TOML file, or a folder of results.
+    out
+        The folder for the results, on a disk that all nodes share.
+    array
+        The number of tasks.
+    time
+        The time limit of a task, such as 4:00:00.
+    partition
+        The partition of the jobs.
+    cpus
+        The number of cores, and of workers, of a task.
+    sbatch
+        Further options of sbatch, such as "--account=mine --mem-per-cpu=2G".
+    seeds
+        In place of the suite's: a number, counted from 0, or a list such as 5-8 or 1,7,9.
+    allow_code
+        Allow importing the modules that a folder of results names; they can run any code.
+    dry_run
+        Print the scripts; write and submit nothing.
+    """
+    from ravi.lab.experiments.slurm import submit
+
+    say(
+        submit(
+            suite, out, array=array, time=time, partition=partition, cpus=cpus, options=sbatch.split(), seeds=seeds,
+            allow_code=allow_code, dry_run=dry_run,
+        ).text(),
+        whole=True,
+    )  # fmt: skip
 
 
 def suites(

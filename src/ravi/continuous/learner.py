@@ -131,7 +131,7 @@ def _learner(rule: Rule) -> core.Learner:
     )
 
 
-def sound(s: State, held: Any, initial: Any, facts: Facts, name: str) -> None:
+def check_state(s: State, held: Any, initial: Any, facts: Facts, name: str) -> None:
     """An error where what a file holds, `s` among it, cannot be: compiled loops believe it."""
     rooms = [np.array([len(one) for one in part.parts]) for part in s.records]
     even = (rooms[0] == s.V.shape[1] * rooms[1]).all() and all((room == rooms[1]).all() for room in rooms[2:])
@@ -151,7 +151,7 @@ def planner_of(run: Run, learner: core.Learner, row: int = 0) -> Planner:
         initial = learner.init(np.array(run.seeds, np.uint64))
         state = tree.fill(initial, state)
         facts = Facts(1, of.actions, of.horizon, run.steps, run.plays, run.plays, run.steps)
-        sound(state, state, initial, facts, "batch.state")
+        check_state(state, state, initial, facts, "batch.state")
     return Planner(learner.parts, state, validation.whole(row, "row", 0, len(run.seeds) - 1))
 
 

@@ -70,7 +70,7 @@ class Records(NamedTuple):
     root: Number  # R                             (P, d, d)
 
 
-MADE = Range(lambda a, f, _, held: (a >= 0) & (a <= held.filled), "a number of the records made")
+RECORD_NUMBER = Range(lambda a, f, _, held: (a >= 0) & (a <= held.filled), "a number of the records made")
 
 
 class State(NamedTuple):
@@ -86,8 +86,8 @@ class State(NamedTuple):
     V: Number  # of the policy that is played                     (n, m)
     policy: Policy  # that is played                              (n, m, A)
     filled: Whole  # records made                                 (n,)
-    taken: Annotated[Array, MADE]  # that the last policy is of   (n,)
-    active: Annotated[Array, MADE]  # that the played one is of   (n,)
+    taken: Annotated[Array, RECORD_NUMBER]  # that the last policy is of   (n,)
+    active: Annotated[Array, RECORD_NUMBER]  # that the played one is of   (n,)
     earned: Positive  # sum of rewards                            (n,)
     time: Plays  # steps made                                     (n,)
     key: Fixed  #                                                 (n,)

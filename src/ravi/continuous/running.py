@@ -19,7 +19,7 @@ from ravi.continuous import quadrature
 from ravi.continuous.beta import level
 from ravi.continuous.core import BEGIN_LANE, ContinuousMDP
 from ravi.continuous.exact import Reference, optimal, reference, return_of
-from ravi.continuous.learner import ravi_ucb, ravi_ucb_plus, sound
+from ravi.continuous.learner import check_state, ravi_ucb, ravi_ucb_plus
 from ravi.continuous.planner import NONE, Planner, Rule, back_up_all
 from ravi.continuous.quadrature import Grid
 from ravi.continuous.swing_up import pendulum
@@ -109,7 +109,7 @@ class Box(NamedTuple):
         no_streams(options, "on continuous states the regret and what is earned are")
         assert isinstance(learner.parts, Rule)
         best = None if self.scored is None else optimal(self.scored).optimum
-        return Scores(best, None, [_scored(learner.parts, self, best, options["points"])])
+        return Scores(best, None, [_score_measure(learner.parts, self, best, options["points"])])
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         curves_fit(self, learner, steps, options, n)
@@ -124,7 +124,7 @@ class Box(NamedTuple):
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers
         facts = Facts(1, problem.actions, problem.horizon, T, time, time, T)
-        sound(batch.state, batch, begun, facts, "batch")
+        check_state(batch.state, batch, begun, facts, "batch")
         outside = (x < problem.low) | (x > problem.high)
         if outside.any():
             raise validation.InputError(
@@ -159,7 +159,7 @@ def pendulum_box(nodes: int = 24, scored: int = 32, *, every: int = 5) -> Box:
     return box(pendulum(), nodes=nodes, scored=scored, every=every)
 
 
-class Scored(NamedTuple):
+class PolicyScores(NamedTuple):
     """The policies of planners on the nodes of a reference, kept up record by record, and what they lose."""
 
     log_policy: LogPolicy  # (n, F, A)
@@ -174,21 +174,21 @@ class Scored(NamedTuple):
     gaps: Log
 
 
-def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
+def _score_measure(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
     ref, A = world.scored, rule.problem.actions
     F = 0 if ref is None else len(ref.rewards)
     rows: Any = (
         None if ref is None else quadrature.rows(rule.problem, rule.grid, ref.grid.nodes)[0].reshape(-1, rule.grid.size)
     )
 
-    def init(keys: Array) -> Scored:
+    def init(keys: Array) -> PolicyScores:
         n = len(keys)
         log_policy = np.full((n, F, A), -np.log(A))
         policy = np.exp(log_policy)
         none, nan, logs = np.zeros(n, np.int64), np.full(n, np.nan), (Log(n, np.int64), Log(n, np.float64))
-        return Scored(log_policy, policy, policy.copy(), none, none.copy(), nan, np.zeros(n), none.copy(), *logs)
+        return PolicyScores(log_policy, policy, policy.copy(), none, none.copy(), nan, np.zeros(n), none.copy(), *logs)
 
-    def record(m: Scored, state: Any, path: Path, opening: bool) -> Scored:
+    def record(m: PolicyScores, state: Any, path: Path, opening: bool) -> PolicyScores:
         starts, gaps, played = m.starts.row(), m.gaps.row(), np.flatnonzero(path.length)
         starts[:], gaps[:] = 0, 0.0
         for i in played.tolist():
@@ -199,7 +199,7 @@ def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
         starts[played], gaps[played] = path.time[played], m.gap[played]
         return m
 
-    def results(m: Scored) -> dict[str, Array]:
+    def results(m: PolicyScores) -> dict[str, Array]:
         T_k, gap_k, times = m.starts.table, m.gaps.table, times_of(rule.steps, points)
         curves, totals = np.full((len(m.gap), len(times)), np.nan), np.zeros(len(m.gap))
         for i, t in enumerate(m.plays):
@@ -213,7 +213,7 @@ def _scored(rule: Rule, world: Box, best: float | None, points: int) -> Measure:
     return Measure("continuous", init, record, results)
 
 
-def score(m: Scored, i: int, planner: Planner, ref: Reference, rows: Array) -> float:
+def score(m: PolicyScores, i: int, planner: Planner, ref: Reference, rows: Array) -> float:
     """The return of the policy that seed i plays now; what is kept of it in place."""
     F, A = ref.rewards.shape
     seen, taken, records, rule = int(m.seen[i]), int(planner.own.taken[0]), planner.records, planner.rule

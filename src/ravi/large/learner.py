@@ -27,7 +27,7 @@ import numpy as np
 from ravi import ids, validation
 from ravi._jit.functions import compiled
 from ravi.core import Array
-from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, short
+from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, is_short
 from ravi.large.worlds import World, reward_of, start_of, successor_of
 from ravi.learners.options import Options
 from ravi.learners.ravi_ucb.ravi_ucb import radius, theorem_step
@@ -302,7 +302,7 @@ def advance(source, rule, key, clock, m, epochs, goal, times):  # type: ignore[n
             _plan(rule, clock, m, chosen)
             clock.inside[0] = True
         while clock.inside[0]:
-            if short(m):
+            if is_short(m):
                 return NO_ROOM
             x = clock.state[0]
             if not 0 <= x < rule.states:
@@ -338,7 +338,7 @@ def meet(source, rule, steps, bad, m, states, slots, begin):  # type: ignore[no-
     """The slots of these states from number `begin` on, while there is room. The number of the next one, and whether
     all rewards are in [0, 1]."""
     for i in range(begin, states.shape[0]):
-        if short(m):
+        if is_short(m):
             return i, True
         slots[i] = slot_of(source, rule, steps, bad, m, states[i])
         if slots[i] == NONE:

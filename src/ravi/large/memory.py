@@ -87,7 +87,7 @@ KINDS = {
 TABLES = {SLOTS: ("place", "ids"), SHADOWS: ("shadow_place", "shadow_Q")}
 
 
-def empty(actions: int, room: int = 1024) -> Memory:
+def empty_memory(actions: int, room: int = 1024) -> Memory:
     A = actions
 
     def whole(*shape: int) -> Array:
@@ -106,7 +106,7 @@ def empty(actions: int, room: int = 1024) -> Memory:
     )  # fmt: skip
 
 
-def grown(memory: Memory) -> Memory:
+def with_room(memory: Memory) -> Memory:
     """With room for another step: what is short of it doubles."""
     for kind, names in KINDS.items():
         room = len(getattr(memory, names[0]))
@@ -128,7 +128,7 @@ def _doubled(array: Array) -> Array:
 
 
 @compiled
-def short(memory):  # type: ignore[no-untyped-def]
+def is_short(memory):  # type: ignore[no-untyped-def]
     """Whether a step may need more room than there is."""
     used = memory.used
     return (
@@ -140,7 +140,7 @@ def short(memory):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def mixed(word):  # type: ignore[no-untyped-def]
+def hash_word(word):  # type: ignore[no-untyped-def]
     word = np.uint64(word) * _MIX
     return (word ^ (word >> _HALF)) * _MIX
 
@@ -149,7 +149,7 @@ def mixed(word):  # type: ignore[no-untyped-def]
 def bucket_of(place, ids, x):  # type: ignore[no-untyped-def]
     """The bucket of state x in the hash table, or the one where it belongs."""
     mask = np.uint64(place.shape[0] - 1)
-    i = (mixed(x) >> _HALF) & mask
+    i = (hash_word(x) >> _HALF) & mask
     while place[i] != 0 and ids[place[i] - 1] != x:
         i = (i + np.uint64(1)) & mask
     return i
@@ -161,7 +161,7 @@ def bucket_of_row(place, rows, row):  # type: ignore[no-untyped-def]
     mask = np.uint64(place.shape[0] - 1)
     word = np.uint64(0)
     for bits in row.view(np.uint64):
-        word = mixed(word ^ bits)
+        word = hash_word(word ^ bits)
     i = (word >> _HALF) & mask
     while place[i] != 0 and (rows[place[i] - 1] != row).any():
         i = (i + np.uint64(1)) & mask

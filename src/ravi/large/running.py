@@ -18,7 +18,7 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import Array, Learner, Measure, Walkers
 from ravi.large.learner import AT_GOAL, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance, rule_of
-from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty, grown, rehash
+from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty_memory, rehash, with_room
 from ravi.large.worlds import World, hash_of, rewards_of
 from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
@@ -48,7 +48,7 @@ MET = Range(
 )
 
 
-class Kept(NamedTuple):
+class PolicyRecord(NamedTuple):
     """The policy of an epoch, as arrays; epoch 0 where there is none yet."""
 
     epoch: Next  # k                                                     (n,)
@@ -58,7 +58,7 @@ class Kept(NamedTuple):
     policy: Policy  # pi_k                                               (R, A)
 
 
-class Recorded(NamedTuple):
+class Record(NamedTuple):
     """What was earned, how much is known, and the output policy."""
 
     earned: Positive  # sum of rewards                                   (n,)
@@ -68,7 +68,7 @@ class Recorded(NamedTuple):
     met: Whole  # states that were visited or seen as successors         (n,)
     visited: Whole  #                                                    (n,)
     unsettled: Whole  # that plans work on                               (n,)
-    output: Kept
+    output: PolicyRecord
 
     def look(self, epoch: Array, memory: Memory) -> None:
         """How much of one seed is known now."""
@@ -90,7 +90,7 @@ class LargeWorld(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of its MDP; X and A if it is given by functions, whose values are compared (`_same`)."""
+        """The digest of its MDP; X and A if it is given by functions, whose values are compared (`_check_world`)."""
         return self.world.digest or f"X={self.world.states}, A={self.world.actions}"
 
     @property
@@ -116,7 +116,7 @@ class LargeWorld(NamedTuple):
         settings |= {"unvisited": "closed"} if rule.closed else {}
 
         def init(keys: Array) -> State:
-            n, each = len(keys), [empty(self.world.actions) for _ in keys]
+            n, each = len(keys), [empty_memory(self.world.actions) for _ in keys]
             memory = Memory._make(Ragged(parts) for parts in zip(*each, strict=True))
             return State(np.zeros(n, np.int64), np.zeros((n, 2), np.int64), np.zeros(n, np.uint64), memory)
 
@@ -124,7 +124,7 @@ class LargeWorld(NamedTuple):
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         no_streams(options, "in a large world what is earned and two policies are")
-        return Scores(None, None, [_recorded(self.world.actions, len(grid(steps, options["points"])))])
+        return Scores(None, None, [_record(self.world.actions, len(grid(steps, options["points"])))])
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         curves_fit(self, learner, steps, options, n)
@@ -140,7 +140,7 @@ class LargeWorld(NamedTuple):
         """Every array is held against what is declared of it, and what is looked up is found."""
         rule: Any = learner.parts
         for i in range(len(stopped.seeds)):
-            _sound(tree.seed(batch, i), tree.seed(begun, i), rule)
+            _check_seed(tree.seed(batch, i), tree.seed(begun, i), rule)
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         (task,), (batch,) = tasks, batches
@@ -161,7 +161,7 @@ class Seeds:
         self.world, self.task, self.batch = world, task, batch
         for i, time in enumerate(batch.walkers.time):
             if 0 < time < task.T:
-                _same(world, tree.seed(batch.state.memory, i), batch.state.answers[i])
+                _check_world(world, tree.seed(batch.state.memory, i), batch.state.answers[i])
 
     def run(self, epochs: int) -> None:
         for i in range(len(self.batch.walkers.key)):
@@ -181,12 +181,12 @@ class Seeds:
             goal = last if to.output.epoch[0] else min(index, last)
             why = advance(world.source, rule, key, clock, memory, end, goal, times)
             if why == NO_ROOM:
-                memory = grown(memory)
+                memory = with_room(memory)
             elif why != AT_GOAL:
-                raise validation.InputError(mistake(world, why, bad))
+                raise validation.InputError(mistake_of(world, why, bad))
             elif not to.output.epoch[0] and clock.time[0] >= index:
-                _put(self.batch.records[0].output, i, kept(state.epoch, state.steps[0, 1:], memory))
-        _put(self.batch.state.memory, i, memory)
+                _store(self.batch.records[0].output, i, policy_record(state.epoch, state.steps[0, 1:], memory))
+        _store(self.batch.state.memory, i, memory)
 
     def look(self, epochs: int = 0) -> None:
         for i in range(len(self.batch.walkers.key)):
@@ -202,7 +202,7 @@ class Seeds:
             self.batch.state.answers[i] = hash_of(self.world, met) if time < self.task.T else 0
 
 
-def _put(held: Any, i: int, arrays: Any) -> None:
+def _store(held: Any, i: int, arrays: Any) -> None:
     """These arrays in the place of those of seed i."""
     for leaf, array in zip(held, arrays, strict=True):
         if isinstance(leaf, Ragged):
@@ -211,29 +211,29 @@ def _put(held: Any, i: int, arrays: Any) -> None:
             leaf[i] = array[0]
 
 
-def _recorded(A: int, P: int) -> Measure:
-    def init(keys: Array) -> Recorded:
+def _record(A: int, P: int) -> Measure:
+    def init(keys: Array) -> Record:
         def whole() -> Array:
             return np.zeros(len(keys), np.int64)
 
         each = [(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros((0, A))) for _ in keys]
-        output = Kept._make([whole(), whole(), *(Ragged(parts) for parts in zip(*each, strict=True))])
+        output = PolicyRecord._make([whole(), whole(), *(Ragged(parts) for parts in zip(*each, strict=True))])
         curve = np.full((len(keys), P), np.nan)
-        return Recorded(np.zeros(len(keys)), whole(), curve, whole(), whole(), whole(), whole(), output)
+        return Record(np.zeros(len(keys)), whole(), curve, whole(), whole(), whole(), whole(), output)
 
-    def results(m: Recorded) -> dict[str, Array]:
+    def results(m: Record) -> dict[str, Array]:
         known = {"epochs": m.epochs, "met": m.met, "visited": m.visited, "unsettled": m.unsettled}
         return {"reward": m.curve, "reward_total": m.earned} | known
 
     return Measure("large", init, lambda m, state, path, opening: m, results)
 
 
-def kept(epoch: Array, mirror_steps: Array, memory: Memory) -> Kept:
+def policy_record(epoch: Array, mirror_steps: Array, memory: Memory) -> PolicyRecord:
     """The policy that is played."""
     S, R = int(memory.used[SLOTS]), int(memory.used[ROWS])
     order = np.argsort(memory.ids[:S])
     met, row = memory.ids[:S][order], memory.row[:S][order]
-    return Kept(epoch.copy(), mirror_steps.copy(), met, row, memory.policy[:R].copy())
+    return PolicyRecord(epoch.copy(), mirror_steps.copy(), met, row, memory.policy[:R].copy())
 
 
 def output_index(key: Any, T: int) -> int:
@@ -241,7 +241,7 @@ def output_index(key: Any, T: int) -> int:
     return 1 + int(T * uniform(np.uint64(key), 0, OUTPUT))
 
 
-def _same(world: World, memory: Memory, answers: Any) -> None:
+def _check_world(world: World, memory: Memory, answers: Any) -> None:
     """Check that the world is the one whose states were met."""
     met = memory.ids[: memory.used[SLOTS]]
     wrong = np.argwhere(rewards_of(world.source, met, world.actions) != memory.rewards[: len(met)])
@@ -258,7 +258,7 @@ def _same(world: World, memory: Memory, answers: Any) -> None:
         )
 
 
-def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
+def _check_seed(one: Batch, begun: Batch, rule: Rule) -> None:
     """Check one seed: indices are in range, the hash tables find every key, and loops end."""
     walkers, state, (to,) = one
     memory, T, time = state.memory, rule.steps, walkers.time
@@ -273,7 +273,7 @@ def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
     cut = one._replace(state=state._replace(memory=memory._replace(**used)))
     facts = Facts(rule.states, memory.rewards.shape[1], rule.H, T, time, time, T)
     check(cut, begun, facts, "batch")
-    if not all(_found(getattr(memory, place), used[keys]) for place, keys in TABLES.values()):
+    if not all(_is_table_of(getattr(memory, place), used[keys]) for place, keys in TABLES.values()):
         raise validation.InputError("batch.state.memory: states and moves cannot be found in it")
     if state.steps[0, 0] > rule.inner * state.epoch[0]:
         raise validation.InputError(f"batch.state.steps is {state.steps[0, 0]}, more than {state.epoch[0]} epochs make")
@@ -281,7 +281,7 @@ def _sound(one: Batch, begun: Batch, rule: Rule) -> None:
         raise validation.InputError("batch.records: the output policy is of more mirror steps than were made")
 
 
-def _found(place: Array, keys: Array) -> bool:
+def _is_table_of(place: Array, keys: Array) -> bool:
     """Whether the hash table is the one of these keys."""
     if len(place) & (len(place) - 1):
         return False
@@ -290,7 +290,7 @@ def _found(place: Array, keys: Array) -> bool:
     return np.array_equal(table, place)
 
 
-def mistake(world: World, why: int, bad: Array) -> str:
+def mistake_of(world: World, why: int, bad: Array) -> str:
     x, a, value = (float(part) for part in bad)
     if why == BAD_START:
         return f"{world.name}: initial gives {x:.0f}, but states are 0 to {world.states - 1}"

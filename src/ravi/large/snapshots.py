@@ -10,8 +10,8 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import MDP, Array, an_mdp
 from ravi.large.learner import BAD_REWARD, Rule, meet
-from ravi.large.memory import NONE, empty, grown
-from ravi.large.running import LargeWorld, kept, mistake, output_index
+from ravi.large.memory import NONE, empty_memory, with_room
+from ravi.large.running import LargeWorld, mistake_of, output_index, policy_record
 from ravi.large.worlds import World, of_mdp
 from ravi.runtime import tree
 from ravi.runtime.result import Run
@@ -41,7 +41,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
         batch = taken_up(here, run, learner, here.scores(learner, run.steps, run.options).measures)
     row = validation.whole(row, "row", 0, len(run.seeds) - 1)
     walkers, state, (recorded,) = tree.seed(batch, row)
-    of = recorded.output if output else kept(state.epoch, state.steps[0, 1:], state.memory)
+    of = recorded.output if output else policy_record(state.epoch, state.steps[0, 1:], state.memory)
     if output and not of.epoch[0]:
         raise validation.InputError(
             f"the output policy is that of play {output_index(walkers.key[0], run.steps):,}, and the run was stopped "
@@ -77,13 +77,13 @@ class Snapshot:
 
     def _unvisited(self, states: Array) -> Array:
         """The policy of states that were never met   (n, A): they are met in a memory of their own."""
-        memory, slots, bad = empty(self.world.actions), np.empty(len(states), np.int64), np.zeros(3)
+        memory, slots, bad = empty_memory(self.world.actions), np.empty(len(states), np.int64), np.zeros(3)
         steps, begin = np.full(2, self.mirror_steps), 0
         while begin < len(states):
             begin, right = meet(self.world.source, self.rule, steps, bad, memory, states, slots, begin)
             if not right:
-                raise validation.InputError(mistake(self.world, BAD_REWARD, bad))
-            memory = grown(memory)
+                raise validation.InputError(mistake_of(self.world, BAD_REWARD, bad))
+            memory = with_room(memory)
         return _policy_of(memory.row[slots], memory.policy)
 
     def table(self) -> Array:

@@ -18,7 +18,7 @@ from numba.extending import overload
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array
-from ravi.large.memory import mixed
+from ravi.large.memory import hash_word
 from ravi.runtime.walk import find, world_of
 
 MOST_STATES = 2**62
@@ -191,10 +191,10 @@ def _probed(source, states, actions):  # type: ignore[no-untyped-def]
     """A hash of starts, and of successors of every pair, at draws that no two pairs share."""
     word, n = np.uint64(0), 0
     for k in range(STARTS):
-        word = mixed(word ^ np.uint64(start_of(source, (k + 1) * GOLDEN % 1.0)))
+        word = hash_word(word ^ np.uint64(start_of(source, (k + 1) * GOLDEN % 1.0)))
     for i in range(states.shape[0]):
         for a in range(actions):
             for _ in range(MOVES_EACH):
                 n += 1
-                word = mixed(word ^ np.uint64(successor_of(source, states[i], np.int64(a), n * GOLDEN % 1.0)))
+                word = hash_word(word ^ np.uint64(successor_of(source, states[i], np.int64(a), n * GOLDEN % 1.0)))
     return word

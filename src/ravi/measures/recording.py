@@ -58,9 +58,10 @@ def compiled_measure(
         if before is not None:
             before(m, state, path, opening)
         loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))
-        rows = scoring.rows(last[1])
-        if opening and rows and scoring.log is not None:
-            scoring.log(m, tuple(np.where(path.length > 0, row, 0) for row in rows))
+        rows = scoring.rows(last[1]) if opening else ()
+        if rows and scoring.log is not None:
+            idle = path.length == 0
+            scoring.log(m, tuple(np.where(idle, 0, row) for row in rows) if idle.any() else rows)
         return m
 
     return Measure(name, init, record, results, recorder if declared else None)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ravi._jit import teams
-from ravi._jit.functions import compiled, effort, instance
+from ravi._jit.functions import compiled, effort, instance, uncounted
 from ravi._jit.teams import NEVER, Room, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
 from ravi.runtime.python import Batch, Task, path_length
@@ -217,7 +217,7 @@ class OnCpu:
 def function_of(*functions: Any) -> Any:
     """What `framed` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
     counts no references."""
-    return compiled(framed(*functions), nogil=True, _nrt=False)
+    return uncounted(framed(*functions), nogil=True)
 
 
 def log(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ravi.lab.experiments.cluster import Cluster, _join
+from ravi.lab.experiments.cluster import Cluster, _files, _join
 from ravi.lab.experiments.executors import Lost
 from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.work import Outcome, work
@@ -145,12 +145,37 @@ def test_slices_on_ray_end_with_the_same_bits(pool):
 
 @pytest.mark.slow
 def test_on_ray_learners_of_ones_own_are_found_and_compute_with_one_thread(pool):
-    (outcome,) = drive(pool, [task("misbehaving:threads")])
+    (outcome,) = drive(pool, [task("misbehaving:threads", seeds=(0,))])
     assert bits(outcome.rows)[0]["error"] == "ArithmeticError: 1 1 1 1"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", ["leaves,status=3", "exits", "crashes"])
+def test_modules_of_ones_own_are_sent_to_machines_that_do_not_have_them():
+    pytest.importorskip("ray")
+    folder = next(path for path in sys.path if os.path.exists(os.path.join(path, "misbehaving.py")))
+    script = f"""
+import sys
+sys.path[:0] = {[str(ROOT), str(ROOT / "src"), folder]}
+from ravi.lab.experiments.cluster import Cluster
+from tests.lab.experiments.tasks import bits, drive, task
+with Cluster("local", 1, ["misbehaving", "numpy"]) as pool:
+    pool._path = {[str(ROOT), str(ROOT / "src")]}
+    (outcome,) = drive(pool, [task("misbehaving:slow,seconds=0", seeds=(0,), steps=100)])
+print(bits(outcome.rows)[0]["digest"])
+"""
+    one = task("misbehaving:slow,seconds=0", seeds=(0,), steps=100)
+    assert told(script)[-1] == bits(work(one).rows)[0]["digest"]
+
+
+def test_what_is_installed_is_not_sent():
+    assert [Path(place).name for place in _files(["misbehaving", "numpy", "json", "tests"])] == [
+        "misbehaving.py",
+        "tests",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["leaves,status=3", "crashes"])
 def test_a_learner_that_always_takes_its_worker_along_is_lost_alone(pool, learner, monkeypatch, capfd):
     monkeypatch.setattr(pool, "_call", pool._call.options(max_retries=1))
     good, bad = task(), task(f"misbehaving:{learner}")
@@ -174,7 +199,7 @@ def test_an_interrupt_brings_back_checkpoints_of_what_runs_and_the_rest_undone(p
     with Cluster("auto", 1) as other:
         assert other.workers == 1
         one = task(f"misbehaving:slow,seconds=0.02,place={tmp_path / 'marks'}", steps=20_000)
-        waiting = [one._replace(checkpoint=b"as given")] * 3  # more than there are CPUs, of which there are two
+        waiting = [one._replace(checkpoints={"a": b"as given"})] * 3  # more than there are CPUs, of which there are two
         other.submit(0, one)
         wait_for(tmp_path / "marks", 3)
         other.submit(1, task(f"misbehaving:slow,seconds=0.02,place={tmp_path / 'more'}", steps=20_000))
@@ -189,9 +214,9 @@ def test_an_interrupt_brings_back_checkpoints_of_what_runs_and_the_rest_undone(p
         while len(back) < 5:
             back |= dict(other.collect(10))
     assert all(outcome.rows is None for outcome in back.values())
-    assert b"as given" in [back[number].checkpoint for number in (2, 3, 4)]
+    assert {"a": b"as given"} in [back[number].checkpoints for number in (2, 3, 4)]
     quick = task("misbehaving:slow,seconds=0", steps=20_000)
-    assert bits(work(quick._replace(checkpoint=back[0].checkpoint)).rows) == bits(work(quick).rows)
+    assert bits(work(quick._replace(checkpoints=back[0].checkpoints)).rows) == bits(work(quick).rows)
     assert isinstance(drive(pool, [task()])[0], Outcome)
 
 

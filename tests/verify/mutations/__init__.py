@@ -97,9 +97,9 @@ def put(module, name, value):
     return by(lambda patch: patch.setattr(module, name, value))
 
 
-def changed(module, name, change):
-    """The same, made from what is there."""
-    return by(lambda patch: patch.setattr(module, name, change(getattr(module, name))))
+def changed(module, name, rule):
+    """The same, with a function that is given what is there first."""
+    return by(lambda patch: patch.setattr(module, name, partial(rule, getattr(module, name))))
 
 
 def made(make, *given, **more):
@@ -112,14 +112,14 @@ def around(change):
     return lambda patch, setting: change(setting.build())
 
 
+def given(sound, rules):
+    """A record of functions with others in it, each of which is given the sound record first."""
+    return sound._replace(**{name: partial(rule, sound) for name, rule in rules.items()})
+
+
 def replaced(**rules):
-    """The learner with other functions, each of which is given the sound learner first."""
-
-    def make(patch, setting):
-        sound = setting.build()
-        return sound._replace(**{name: partial(rule, sound) for name, rule in rules.items()})
-
-    return make
+    """The learner with other functions."""
+    return lambda patch, setting: given(setting.build(), rules)
 
 
 def on_arrays(patch):

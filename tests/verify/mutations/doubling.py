@@ -199,16 +199,14 @@ ROWS = [
         "delta is 1 / (2 l_i)",
         "V2d",
         REGRESSION,
-        changed(
-            ravi_ucb_plus.linear_mixture, "of", lambda sound: lambda p, T, o: sound(p, T, o._replace(delta=o.delta / 2))
-        ),
+        changed(ravi_ucb_plus.linear_mixture, "of", lambda sound, p, T, o: sound(p, T, o._replace(delta=o.delta / 2))),
     ),
     ("beta is that of phase 0 for ever", "V2d", PAPERS, first_beta),
     (
         "eta is that of phase 0 for ever",
         "B3",
         PHASES,
-        changed(ravi_ucb, "theorem_step", lambda sound: lambda o, problem, T: sound(o, problem, 20)),
+        changed(ravi_ucb, "theorem_step", lambda sound, o, problem, T: sound(o, problem, 20)),
     ),
     (
         "eta is that of S_{i+1} steps",
@@ -231,7 +229,7 @@ ROWS = [
         "Q is made for 1 - r",
         "V1b B5 B5s V4a V4b V6b V6 V6c",
         SHORT,
-        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H)),
+        changed(ravi_ucb, "backup", lambda sound, r, CB, gamma, PV, H: sound(1 - r, CB, gamma, PV, H)),
     ),
 ]
 mutation = Mistakes(NAMES, ROWS, ", in phases")

@@ -191,7 +191,7 @@ ROWS = [
         changed(
             mixture_sampled,
             "draw",
-            lambda draw: lambda problem, m, seed, centre: draw(problem, m, seed + 1, centre=centre),
+            lambda draw, problem, m, seed, centre: draw(problem, m, seed + 1, centre=centre),
         ),
     ),
     ("successors are drawn anew for the regression", "N2a N3", SAMPLED, drawn_again),
@@ -199,7 +199,7 @@ ROWS = [
         "psi~ is c / q psi: not divided by m",
         "N1a N1c N7",
         SAMPLED,
-        changed(sampled, "_weights", lambda weights: lambda q, support, u: weights(q, support, u) * u.shape[1] ** 2),
+        changed(sampled, "_weights", lambda weights, q, support, u: weights(q, support, u) * u.shape[1] ** 2),
     ),
     (
         "of a small support the first m columns are kept, not the support",
@@ -208,10 +208,8 @@ ROWS = [
         changed(
             sampled,
             "_weights",
-            lambda weights: (
-                lambda q, support, u: np.where(
-                    support.sum(-1, keepdims=True) <= u.shape[1], 1.0, weights(q, support, u)
-                )
+            lambda weights, q, support, u: np.where(
+                support.sum(-1, keepdims=True) <= u.shape[1], 1.0, weights(q, support, u)
             ),
         ),
     ),
@@ -227,7 +225,7 @@ ROWS = [
         "the bias adds errors, not their squares",
         "N2b",
         SAMPLED,
-        changed(sampled, "_add_squares", lambda add: lambda e, size, *rest: add(np.sqrt(e), np.sqrt(size), *rest)),
+        changed(sampled, "_add_squares", lambda add, e, size, *rest: add(np.sqrt(e), np.sqrt(size), *rest)),
     ),
     ("regressions use x_{t+1} after a reset, not y_t", "N2a N3", SAMPLED, with_next_states),
     (
@@ -266,7 +264,7 @@ ROWS = [
         "beta has sqrt(d) in place of d",
         "L1c",
         LINEAR,
-        changed(ravi_ucb_linear, "bonus_factor", lambda factor: lambda H, d, T, delta: factor(H, d, T, delta) / d**0.5),
+        changed(ravi_ucb_linear, "bonus_factor", lambda factor, H, d, T, delta: factor(H, d, T, delta) / d**0.5),
     ),
     (
         "the bonus is beta times the squared norm of phi",
@@ -287,7 +285,7 @@ ROWS = [
         "radii are for delta, not for delta / 3",
         "W1d",
         WEIGHTED,
-        changed(ravi_ucb_plus, "of_variances", lambda build: lambda e, c: build(e, c._replace(delta=3 * c.delta))),
+        changed(ravi_ucb_plus, "of_variances", lambda build, e, c: build(e, c._replace(delta=3 * c.delta))),
     ),
     (
         "P_hat V starts from the middle of V, not from min V",
@@ -306,7 +304,7 @@ ROWS = [
         "S, what bonuses may sum to, is a thousandth",
         "W3",
         SHORT_WEIGHTED,
-        changed(mixture, "clipped_bonus_sum", lambda sound: lambda *given, **more: sound(*given, **more) / 1000),
+        changed(mixture, "clipped_bonus_sum", lambda sound, *given, **more: sound(*given, **more) / 1000),
     ),
 ]
 mutation = Mistakes(NAMES, ROWS, ", in a regression of another kind")

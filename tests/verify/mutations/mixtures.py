@@ -89,7 +89,7 @@ def resets_only(patch, setting):
 
 
 ROWS = [
-    ("rho is halved", "KM4", GREEDY, changed(learners, "shape", lambda was: lambda at, part: was(at, part / 2))),
+    ("rho is halved", "KM4", GREEDY, changed(learners, "shape", lambda was, at, part: was(at, part / 2))),
     ("rho has no redundancy C_d(m)", "KM4", GREEDY, put(likelihood, "worst_redundancy", lambda plays, d: 0.0)),
     ("Lambda is four times too large and has p_c for m_c, to learner and observer", "KM3", GREEDY, too_narrow),
     ("Lambda is a million times too large, to learner and observer", "KM3 KM7", SMALL, pointed),
@@ -106,7 +106,7 @@ ROWS = [
         changed(
             learners,
             "on_simplex",
-            lambda was: lambda common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5),
+            lambda was, common, B, V, on, span, tol: was(common, B, V, on, span, 100 * tol + 5),
         ),
     ),
     ("the least optimistic action is played", "K4 K5", GREEDY, lambda patch, setting: another_action(setting.build())),

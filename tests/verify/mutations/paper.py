@@ -23,7 +23,7 @@ from ravi.theory import mixture
 from ravi.verify import discussion, preliminaries, record
 from ravi.verify import setting as settings
 from ravi.verify.setting import RunSetting
-from tests.verify.mutations import Mistakes, Setting, by, changed, in_millionths, put
+from tests.verify.mutations import Mistakes, Setting, by, changed, given, in_millionths, put
 
 TABULAR = Setting("garnet/3,2,3,discount=0.75", "ravi-ucb,scale=0.03,step_scale=60", 600, 6)
 MIXTURE = Setting("ensemble/2,4,2,2,discount=0.75", "ravi-ucb/mixture,scale=0.1,step_scale=30", 500, 6)
@@ -127,40 +127,21 @@ def descending(log_pi, pi, Q, eta):
 # ---- the counts
 
 
-def counted(patch, **changes):
-    """A learner whose estimator has other functions; each is given the sound estimator first."""
-
-    def broken(problem):
-        sound = counts(problem)
-        return sound._replace(**{name: change(sound) for name, change in changes.items()})
-
-    patch.setattr(ravi_ucb, "counts", broken)
+def counted(patch, **rules):
+    """A learner whose estimator has other functions."""
+    patch.setattr(ravi_ucb, "counts", lambda problem: given(counts(problem), rules))
 
 
-def lost_samples(patch, setting):
-    def add(sound):
-        def add(D, V, path):
-            cut = {name: getattr(path, name)[:, 1:] for name in ("state", "action", "successor", "slot", "reset")}
-            return sound.add(D, V, path._replace(**cut, length=np.maximum(path.length - 1, 0)))
-
-        return add
-
-    counted(patch, add=add)
-    return setting.build()
+def lost_samples(sound, D, V, path):
+    cut = {name: getattr(path, name)[:, 1:] for name in ("state", "action", "successor", "slot", "reset")}
+    return sound.add(D, V, path._replace(**cut, length=np.maximum(path.length - 1, 0)))
 
 
-def shared_counts(patch, setting):
-    def add(sound):
-        def add(D, V, path):
-            sound.add(D, V, path)
-            for array in D:
-                array[:] = array[:1]
-            return D
-
-        return add
-
-    counted(patch, add=add)
-    return setting.build()
+def shared_counts(sound, D, V, path):
+    sound.add(D, V, path)
+    for array in D:
+        array[:] = array[:1]
+    return D
 
 
 # ---- what is counted
@@ -197,12 +178,8 @@ def with_next_states(patch, setting):
 # ---- the regression
 
 
-def regressed(patch, **changes):
-    def broken(problem, regularization):
-        sound = ridge(problem, regularization)
-        return sound._replace(**{name: change(sound) for name, change in changes.items()})
-
-    patch.setattr(ravi_ucb, "ridge", broken)
+def regressed(patch, **rules):
+    patch.setattr(ravi_ucb, "ridge", lambda problem, regularization: given(ridge(problem, regularization), rules))
 
 
 def stale_targets(patch, setting):
@@ -223,22 +200,16 @@ def fresh_targets(patch, setting):
     world = ids.mdp(setting.mdp)
     samples = []  # (seed, phi_i, y_i)
 
-    def expect(sound):
-        def expect(D, phi):
-            if samples and len(D.response) == setting.seeds:  # an observer may look at those alone that go on
-                D.response[:] = 0
-                for i, f, y in samples:
-                    D.response[i] += f * values["V"][i, y]
-            return sound.expect(D, phi)
+    def expect(sound, D, phi):
+        if samples and len(D.response) == setting.seeds:  # a record is of more, or of fewer, rows
+            D.response[:] = 0
+            for i, f, y in samples:
+                D.response[i] += f * values["V"][i, y]
+        return sound.expect(D, phi)
 
-        return expect
-
-    def embed(sound):
-        def embed(V):
-            values["V"] = V.copy()
-            return sound.embed(V)
-
-        return embed
+    def embed(sound, V):
+        values["V"] = V.copy()
+        return sound.embed(V)
 
     values = {}
     regressed(patch, expect=expect, embed=embed)
@@ -254,18 +225,11 @@ def fresh_targets(patch, setting):
     return learner._replace(add=add)
 
 
-def old_root(patch, setting):
-    def add(sound):
-        def add(D, V, path):
-            root = D.root.copy()
-            sound.add(D, V, path)
-            D.root[:] = root
-            return D
-
-        return add
-
-    regressed(patch, add=add)
-    return setting.build()
+def old_root(sound, D, V, path):
+    root = D.root.copy()
+    sound.add(D, V, path)
+    D.root[:] = root
+    return D
 
 
 # ---- when the bonus is taken
@@ -540,30 +504,30 @@ ROWS = [
         "counts are updated twice",
         "T0a",
         TABULAR,
-        by(counted, add=lambda sound: lambda D, V, path: sound.add(sound.add(D, V, path), V, path)),
+        by(counted, add=lambda sound, D, V, path: sound.add(sound.add(D, V, path), V, path)),
     ),
     (
         "N starts at 0",
         "T0a T0c A18 T3a T4",
         TABULAR,
-        by(counted, init=lambda sound: lambda n: sound.init(n)._replace(visits=0 * sound.init(n).visits)),
+        by(counted, init=lambda sound, n: sound.init(n)._replace(visits=0 * sound.init(n).visits)),
     ),
     (
         "P_hat is normalised by N - 1",
         "T0b",
         TABULAR,
-        by(counted, expect=lambda sound: lambda D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)),
+        by(counted, expect=lambda sound, D, V: sound.expect(D, V) * D.visits / np.maximum(D.visits - 1, 1)),
     ),
     (
         "P_hat is not normalised",
         "T0b T1 T1s",
         TABULAR,
-        by(counted, expect=lambda sound: lambda D, V: sound.expect(D, V) * D.visits),
+        by(counted, expect=lambda sound, D, V: sound.expect(D, V) * D.visits),
     ),
-    ("counts stand still", "T0a T3b", TABULAR, by(counted, add=lambda sound: lambda D, V, path: D)),
-    ("the bonus is beta / N", "T0c", TABULAR, by(counted, width=lambda sound: lambda D, V: sound.width(D, V) ** 2)),
-    ("the first sample of every stretch is lost", "T0a", TABULAR, lost_samples),
-    ("seeds share their counts", "T0a", TABULAR, shared_counts),
+    ("counts stand still", "T0a T3b", TABULAR, by(counted, add=lambda sound, D, V, path: D)),
+    ("the bonus is beta / N", "T0c", TABULAR, by(counted, width=lambda sound, D, V: sound.width(D, V) ** 2)),
+    ("the first sample of every stretch is lost", "T0a", TABULAR, by(counted, add=lost_samples)),
+    ("seeds share their counts", "T0a", TABULAR, by(counted, add=shared_counts)),
     ("counts use x_{t+1} after a reset, not y_t", "T0a", TABULAR, with_next_states),
     ("regressions use x_{t+1} after a reset, not y_t", "M0a M3", MIXTURE, with_next_states),
     ("targets are V_{k-1}, not V_k", "M0a M3 M8a", MIXTURE, stale_targets),
@@ -574,7 +538,7 @@ ROWS = [
         MIXTURE,
         put(ravi_ucb, "ridge", lambda problem, regularization: ridge(problem, regularization / 10)),
     ),
-    ("the root of Lambda^-1 is never renewed", "M0b M2 M9 M11", MIXTURE, old_root),
+    ("the root of Lambda^-1 is never renewed", "M0b M2 M9 M11", MIXTURE, by(regressed, add=old_root)),
     (
         "phi is made with the psi of another action",
         "M0a M2",
@@ -591,7 +555,7 @@ ROWS = [
         "the bonus is beta times the squared norm of phi",
         "M0b",
         MIXTURE,
-        by(regressed, width=lambda sound: lambda D, phi: sound.width(D, phi) ** 2),
+        by(regressed, width=lambda sound, D, phi: sound.width(D, phi) ** 2),
     ),
     ("the bonus uses the data of the epoch before", "S8", TABULAR, old_bonus),
     ("the bonus uses the data of the next epoch", "S2 C1", TABULAR, new_bonus),
@@ -638,7 +602,7 @@ ROWS = [
         "T - 1 steps",
         "T0a",
         TABULAR,
-        changed(python_driver, "run", lambda sound: lambda task, batch: sound(task._replace(T=task.T - 1), batch)),
+        changed(python_driver, "run", lambda sound, task, batch: sound(task._replace(T=task.T - 1), batch)),
     ),
     ("counts go on during the padding", "T0a", TABULAR, learning_to_the_end),
     ("the regression goes on during the padding", "M0a", MIXTURE, learning_to_the_end),
@@ -650,10 +614,8 @@ ROWS = [
         changed(
             worlds,
             "regret",
-            lambda sound: (
-                lambda mdp, steps, points, solution, **options: sound(
-                    mdp, steps, points, replace(solution, optimum=solution.optimum + 0.0001), **options
-                )
+            lambda sound, mdp, steps, points, solution, **options: sound(
+                mdp, steps, points, replace(solution, optimum=solution.optimum + 0.0001), **options
             ),
         ),
     ),
@@ -671,14 +633,14 @@ ROWS = [
         "P^T takes the weights of another action",
         "P2",
         KNOWN,
-        changed(preliminaries, "flow", lambda flow: lambda mdp, weights: flow(mdp, weights[..., ::-1])),
+        changed(preliminaries, "flow", lambda flow, mdp, weights: flow(mdp, weights[..., ::-1])),
     ),
     ("H is taken for 1", "A2", KNOWN, put(RunSetting, "H", property(lambda setting: 1.0))),
     (
         "H(pi* || pi_0) is in bits",
         "A16",
         KNOWN,
-        changed(settings, "relative_entropy", lambda entropy: lambda p, q: entropy(p, q) / log(2)),
+        changed(settings, "relative_entropy", lambda entropy, p, q: entropy(p, q) / log(2)),
     ),
     ("B is half of what it is", "M1a M1b", MIXTURE, half_the_bound),
     ("events have probability 1 - 1 / delta", "M5 C3", MIXTURE, inverted_delta),
@@ -691,7 +653,7 @@ ROWS = [
         changed(
             discussion,
             "md_mpi_iterates",
-            lambda iterates: lambda mdp, eta: iterates(replace(mdp, rewards=1 - mdp.rewards), eta),
+            lambda iterates, mdp, eta: iterates(replace(mdp, rewards=1 - mdp.rewards), eta),
         ),
     ),
     ("the bonus is scaled by 0.1 (lambda = 100)", "S4 A1", HEAVY, lambda patch, setting: scaled(setting, 0.1)),

@@ -117,9 +117,7 @@ ROWS = [
         "the maximum over a set is its minimum, to the observer",
         "K2 K10",
         SMALL,
-        changed(
-            claims, "largest", lambda was: lambda successors, D, rho, support, V: -was(successors, D, rho, support, -V)
-        ),
+        changed(claims, "largest", lambda was, successors, D, rho, support, V: -was(successors, D, rho, support, -V)),
     ),
     ("optimistic values are halved, to the observer", "K3", SMALL, made(times, 0.5)),
     ("optimistic values count a thousand times, to the observer", "K7 K8 K12", SMALL, made(times, 1000)),

@@ -122,7 +122,7 @@ ROWS = [
         "the event is for one number of visits only: no T in the logarithm",
         "U2 V2c",
         SEVERAL,
-        changed(unknown_rewards, "reward_spread", lambda spread: lambda X, A, T, delta: spread(X, A, 1, 1.0)),
+        changed(unknown_rewards, "reward_spread", lambda spread, X, A, T, delta: spread(X, A, 1, 1.0)),
     ),
     ("b is a fiftieth", "U2 U4", ONE, too_small),
     (
@@ -160,7 +160,7 @@ ROWS = [
         changed(
             unknown_rewards,
             "with_rewards",
-            lambda sound: lambda bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread),
+            lambda sound, bonus, spread: sound(lambda D, phi: 0 * bonus(D, phi), spread),
         ),
     ),
 ]

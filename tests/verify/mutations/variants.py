@@ -194,7 +194,7 @@ ROWS = [
         changed(
             ravi_ucb_plus,
             "of_span",
-            lambda of_span: lambda *given, span, **more: of_span(*given, span=2 * span, **more),
+            lambda of_span, *given, span, **more: of_span(*given, span=2 * span, **more),
         ),
     ),
     (
@@ -204,16 +204,14 @@ ROWS = [
         changed(
             bonuses,
             "log_det_radius",
-            lambda radius: lambda *given, noise, **more: radius(*given, noise=noise / 2, **more),
+            lambda radius, *given, noise, **more: radius(*given, noise=noise / 2, **more),
         ),
     ),
     (
         "the determinant is that of the root",
         "V2d",
         REGRESSION_UNCUT,
-        changed(
-            bonuses, "log_det_radius", lambda radius: lambda root, *given, **more: radius(root**0.5, *given, **more)
-        ),
+        changed(bonuses, "log_det_radius", lambda radius, root, *given, **more: radius(root**0.5, *given, **more)),
     ),
     ("the bonus is not discounted", "V2d", COUNTS, put(ravi_ucb_plus, "discounted", lambda bonus, discount: bonus)),
     ("the bonus is cut at half the span", "V2d", COUNTS, put(ravi_ucb_plus, "within_span", at_half_the_span)),
@@ -227,17 +225,13 @@ ROWS = [
         "P_hat V is not centred",
         "V2c",
         COUNTS,
-        changed(
-            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"centre": False})
-        ),
+        changed(ravi_ucb_plus, "standard", lambda standard, base, **more: standard(base, **more | {"centre": False})),
     ),
     (
         "P_hat V is not cut",
         "V2c",
         REGRESSION,
-        changed(
-            ravi_ucb_plus, "standard", lambda standard: lambda base, **more: standard(base, **more | {"clip": False})
-        ),
+        changed(ravi_ucb_plus, "standard", lambda standard, base, **more: standard(base, **more | {"clip": False})),
     ),
     ("P_hat V is that of V_{i-1}", "V1b", COUNTS, late_estimate),
     ("samples are added with V, not with V in parts of its span", "V2b", REGRESSION, raw_samples),
@@ -256,20 +250,20 @@ ROWS = [
         changed(
             ravi_ucb,
             "mirror_step",
-            lambda sound: lambda log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:]),
+            lambda sound, log_pi, pi, Q, eta, in_place: (Q.max(-1), *sound(log_pi, pi, Q, eta)[1:]),
         ),
     ),
     (
         "Q is truncated at H + 1",
         "V1b V1d",
         COUNTS_OF_H,
-        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1)),
+        changed(ravi_ucb, "backup", lambda sound, r, CB, gamma, PV, H: sound(r, CB, gamma, PV, H + 1)),
     ),
     (
         "the backup has no bonus",
         "V1b V6a",
         COUNTS,
-        changed(ravi_ucb, "backup", lambda sound: lambda r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H)),
+        changed(ravi_ucb, "backup", lambda sound, r, CB, gamma, PV, H: sound(r, 0 * CB, gamma, PV, H)),
     ),
     (
         "rewards count a hundred times, and Q is not truncated",
@@ -304,7 +298,7 @@ ROWS = [
         "S, what bonuses may sum to, is a thousandth",
         "V8",
         SHORT,
-        changed(tabular, "clipped_bonus_sum", lambda sound: lambda *given: sound(*given) / 1000),
+        changed(tabular, "clipped_bonus_sum", lambda sound, *given: sound(*given) / 1000),
     ),
     ("rho* is in millionths", "V6 V9 V9s", SHORT, in_millionths),
 ]

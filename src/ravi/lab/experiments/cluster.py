@@ -49,7 +49,7 @@ class Cluster(Closing):
     listens to this machine only: whoever reaches a Ray can run code on it; "auto" or
     "host:port" joins one that is there, and leaves it there. A connection that this process has already is used as it
     is. workers: at most so many tasks at a time; None for as many as there are CPUs. modules: of the user's, by name;
-    their files are sent to every machine, but for those that are installed.
+    their files are sent to every machine, but for those that are installed, unless the connection was there already.
     """
 
     def __init__(self, address: str, workers: int | None = None, modules: Sequence[str] = ()) -> None:
@@ -60,9 +60,8 @@ class Cluster(Closing):
         self._interrupted = False
         self._joined = not self._ray.is_initialized()
         if self._joined:
-            _join(self._ray, address, self._most)
-        environment = {"env_vars": ONE_THREAD, "py_modules": _files(modules)}
-        self._call = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env=environment)(_work)
+            _join(self._ray, address, self._most, _files(modules))
+        self._call = self._ray.remote(num_cpus=1, max_retries=RETRIES, runtime_env={"env_vars": ONE_THREAD})(_work)
         self._path = search_path()
 
     @property
@@ -158,8 +157,9 @@ def _ray() -> Any:
         raise InputError(f"Ray cannot be imported ({error}): {install_command('ray')}") from None
 
 
-def _join(ray: Any, address: str, workers: int | None) -> None:
-    quiet = {"logging_level": "ERROR", "log_to_driver": False}
+def _join(ray: Any, address: str, workers: int | None, modules: Sequence[str] = ()) -> None:
+    quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+    quiet |= {"runtime_env": {"py_modules": list(modules)}} if modules else {}
     before, handler = os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
     try:

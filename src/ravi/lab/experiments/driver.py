@@ -27,7 +27,7 @@ from ravi.validation import InputError
 LOG = logging.getLogger("ravi")
 WAIT = 0.2  # seconds that a driver waits for its workers before it looks around
 LOOK = 1.0  # seconds between two looks at what other drivers have stored
-FLUSH = 2.0  # seconds between two parts, while there is work for all
+FLUSH, FLUSH_MOST = 2.0, 60.0  # seconds between two parts: a hundredth of the time that the driver has run, but so much
 TELL = 0.1  # seconds between two tellings of progress
 TRIES = 3  # how often a job may lose its worker, or meet a fault of the machine
 
@@ -62,10 +62,12 @@ class Driver:
 
     def __init__(
         self, store: Store, launch: str, executor: Executor, agenda: Agenda, contents: dict[str, bytes] | None = None,
-        retry: bool = False, mix_versions: bool = False, slice: float = 30.0,
+        retry: bool = False, mix_versions: bool = False, slice: float = 30.0, leave: bool = False,
     ) -> None:  # fmt: skip
+        """leave: to end when all that is left is being done by other drivers, and nothing is tuned by it."""
         self.store, self.launch, self.executor, self.agenda = store, launch, executor, agenda
         self.contents, self.mix_versions, self.slice, self.versions = contents or {}, mix_versions, slice, versions()
+        self.leave = leave
         self.given: dict[int, Work] = {}  # what the executor has
         self.again: deque[Work] = deque()  # what came back and must go out again
         self.elsewhere: list[Job] = []  # jobs that other drivers have claimed
@@ -100,10 +102,12 @@ class Driver:
             if not stopping:
                 self._hand_out()
             idle = stopping or self.executor.free() > 0  # there is no more to do, unless what has come calls for it
-            if self.rows and (idle or time.monotonic() - self.flushed >= FLUSH):
+            now = time.monotonic()
+            due = now - self.flushed >= min(max(FLUSH, (now - self.began) / 100), FLUSH_MOST)
+            if self.rows and (idle or due):
                 self._flush()
                 continue
-            if not self.given and (stopping or not (self.again or self.agenda.waiting or self.elsewhere)):
+            if not self.given and (stopping or self._over()):
                 break
             for number, back in self.executor.collect(WAIT):
                 self._take_back(self.given.pop(number), back, stopping)
@@ -114,6 +118,11 @@ class Driver:
         self.agenda.leave()
         if progress is not None:
             progress(self._status(stopping))
+
+    def _over(self) -> bool:
+        """Whether nothing is left to do, or to wait for."""
+        waits = self.elsewhere and (self.agenda.tuning or not self.leave)
+        return not (self.again or self.agenda.waiting or waits)
 
     def _hand_out(self) -> None:
         """Give the executor as much as it takes."""

@@ -55,6 +55,7 @@ def run_suite(
     slice: float = 30.0,
     allow_code: bool = False,
     device: str | None = None,
+    leave: bool = False,
     progress: Callable[[Status], None] | bool | None = None,
     command: Sequence[str] | None = None,
 ) -> Results:
@@ -90,6 +91,8 @@ def run_suite(
         (docs/guides/security.md).
     device
         "cpu" or "gpu", in place of the suite's; a GPU is used by one worker.
+    leave
+        End when all that is left is being done by other drivers of the folder, instead of waiting for them.
     progress
         Called with a `Status` now and then; None for a bar on a terminal or in a notebook, False for none.
     command
@@ -130,7 +133,8 @@ def run_suite(
     ):
         LOG.info("%s into %s, with %d workers", wanted.name, store.folder, executor.workers)
         agenda = Agenda(wanted, frozen.facts, part, store.keep_tuning, frozen.workers, on)
-        Driver(store, launch, executor, agenda, frozen.contents, retry, mix_versions, slice).drive(interrupted, tell)
+        driver = Driver(store, launch, executor, agenda, frozen.contents, retry, mix_versions, slice, leave)
+        driver.drive(interrupted, tell)
     return results(out)
 
 

@@ -363,20 +363,19 @@ def backups(model, visits, moves, V, pairs, out):  # type: ignore[no-untyped-def
     wide, top = beta > 0.0 or radius > 0.0, highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
-        plays, row, to = visits[p], moves[p], successors[p]
-        most = H
+        plays, most = visits[p], H
         if support:
-            top = top_of(to, V)
+            top = top_of(successors[p], V)
             most = min(H, rewards[p] + gamma * top)
         if plays < least:
             out[q] = most
             continue
-        mean, bonus = _sum(row, to, V) / plays, 0.0
+        mean, bonus = _sum(moves, successors, p, V) / plays, 0.0
         if wide:
             root = sqrt(plays)
             bonus = beta / root
             if radius > 0.0:
-                mean = _moved(row, to, V, plays, radius / root, mean, top)
+                mean = _moved(moves[p], successors[p], V, plays, radius / root, mean, top)
         out[q] = min(most, rewards[p] + bonus + gamma * mean)
 
 
@@ -386,16 +385,16 @@ def _plain_backup(model, plan, p):  # type: ignore[no-untyped-def]
     plays, H = plan.visits[p], model.horizon
     if plays < model.least:
         return H
-    mean = _sum(plan.moves[p], model.successors[p], plan.known) / plays
+    mean = _sum(plan.moves, model.successors, p, plan.known) / plays
     return min(H, model.rewards[p] + model.beta / sqrt(plays) + model.discount * mean)
 
 
 @compiled
-def _sum(row, to, V):  # type: ignore[no-untyped-def]
-    """The sum of V over the states that a pair has led to."""
+def _sum(moves, successors, p, V):  # type: ignore[no-untyped-def]
+    """The sum of V over the states that pair p has led to; by index, since views of rows cost as much as the sum."""
     total = 0.0
-    for j in range(row.shape[0]):
-        total += row[j] * V[np.uint32(to[j])]
+    for j in range(moves.shape[1]):
+        total += moves[p, j] * V[np.uint32(successors[p, j])]
     return total
 
 

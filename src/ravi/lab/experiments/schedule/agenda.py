@@ -124,6 +124,11 @@ class Agenda:
             for job in jobs_of([setting], seeds, self.workers / max(1, len(self._subjects)), self.device):
                 self._want(job)
 
+    @property
+    def tuning(self) -> bool:
+        """Whether there are subjects that have not chosen."""
+        return bool(self._trials)
+
     def leave(self) -> None:
         """Record what was tried, with nothing chosen, for subjects whose trials were lost."""
         for trials in self._trials:
