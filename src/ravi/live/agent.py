@@ -441,9 +441,9 @@ class Agent:
 
     @property
     def earned(self) -> Estimate | None:
-        """(1 - gamma) times what a cycle from reset to reset earned (of episodes, what a step earned), over the later half
-        of the cycles, with its
-        t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies played, in the user's units."""
+        """(1 - gamma) times what a cycle from reset to reset earned (of episodes, what a step earned), over the later
+        half of the cycles, with its t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies
+        played, in the user's units."""
         return of_cycles(self.cycles[len(self.cycles) // 2 :], self._share)
 
     @property
