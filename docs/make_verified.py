@@ -1,6 +1,6 @@
 """What did `ravi verify` find? The page explanation/verified.md, of what it wrote: `python docs/make_verified.py`.
 
-    ravi verify --json docs/explanation/verified.json    # a minute
+    ravi verify --json docs/explanation/verified.json    # 6 s
 
 The table stands in the page, to be read anywhere; on the site, site/claims.js filters and sorts it.
 """

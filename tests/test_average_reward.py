@@ -56,7 +56,10 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="average"), "discount is 0.9, but criterion"),
         (lambda: MDP.from_dense([[[1]]], [[1]], initial=0), "discount is missing"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 1.0, 0), "strictly between 0 and 1"),
-        (lambda: ravi.run("ravi-ucb", RIVER, 100), "ravi-ucb is for the discounted criterion, and riverswim/4"),
+        (
+            lambda: ravi.run("ravi-ucb", RIVER, 100),
+            "ravi-ucb is for the discounted and the episodic criterion, and riverswim/4",
+        ),
         (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
         (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
@@ -71,7 +74,7 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.occupancy(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.return_of(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "one method"),
-        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted criterion"),
+        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted and the episodic criterion"),
         (lambda: ravi.run("uniform", "trap,criterion=average", 100), "the gain depends on the start"),
     ],
 )
@@ -143,7 +146,7 @@ def test_the_regret_by_gains_is_that_of_every_policy_by_the_state_it_is_played_i
     half.save(tmp_path / "half.run")
     for other in (compiled, ravi.resume(Run.load(tmp_path / "half.run"), "ucrl2b,scale=0.1", mdp)):
         assert all(np.array_equal(run.results[name], other.results[name], equal_nan=True) for name in other.results)
-    assert "by the gains" in repr(compiled)
+    assert "by the gains" in str(compiled)
 
 
 @pytest.mark.parametrize("seed", range(30))

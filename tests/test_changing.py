@@ -227,7 +227,7 @@ def test_a_file_says_what_it_is_and_goes_on_in_its_own_world_only(tmp_path):
     assert read.learner == "ravi-ucb/changing"
     assert (read.settings["block"], read.settings["clock"]) == (7, "plays")
     assert "ravi-ucb/changing on garnet" in repr(read)
-    assert "block=7, clock=plays" in repr(read)
+    assert "block=7, clock=plays" in str(read)
     for other in (replace(w, block=8), replace(w, clock="epochs"), replace(w, tables=w.tables[[1, 0, 2]])):
         with pytest.raises(InputError, match="the stopped run was made with settings"):
             resume(read, MOVING, other)

@@ -52,6 +52,24 @@ def test_an_oracle_is_given_the_kernel_and_nobody_else():
     assert not isinstance(world.problem, MDP)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["riverswim/4,rewards=beta", "riverswim/4,criterion=average,rewards=bernoulli",
+     "deep-sea/3,criterion=episodic,episode=3,rewards=deterministic"],
+)  # fmt: skip
+def test_the_law_of_rewards_is_part_of_an_mdp(text, tmp_path):
+    made, law = ids.mdp(text), text.rpartition("=")[2]
+    assert (made.name, made.reward_law, made.problem.reward_law) == (text, law, law)
+    assert ids.mdp(ids.mdp(text.rpartition(",")[0]), rewards=law).digest == made.digest
+    assert made.digest != ids.mdp(text.rpartition(",")[0]).digest
+    made.save(tmp_path / "one.mdp")
+    assert MDP.load(tmp_path / "one.mdp").digest == made.digest
+    with pytest.raises(InputError, match=f"rewards is given twice: {law} in the id, and as beta"):
+        ids.mdp(text, rewards="beta")
+    with pytest.raises(InputError, match="rewards is 'normal', not one of deterministic, bernoulli, beta"):
+        ids.mdp("riverswim/4,rewards=normal")
+
+
 def test_an_mdp_is_itself_and_a_file_is_what_was_saved(tmp_path):
     world = ids.mdp(SMALL)
     assert ids.mdp(world) is world

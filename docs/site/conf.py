@@ -122,7 +122,32 @@ def fetches_nothing(app: Any, error: Exception | None) -> None:
         raise SystemExit(f"pages that need a network: {found}")
 
 
+FOLDERS = ("tutorials", "guides", "explanation", "reference")
+
+
+def moved(docs: Path) -> dict[str, str]:
+    """Where pages lie that were in docs/ itself, by the address without ending that they had there."""
+    pages = [(folder, page) for folder in FOLDERS for page in sorted((docs / folder).rglob("*.md"))]
+    found = {page.relative_to(docs / folder): page.relative_to(docs) for folder, page in pages}
+    return {
+        str(old.with_suffix("")): str(new.with_suffix("")) for old, new in found.items() if not (docs / old).exists()
+    }
+
+
+def leads_on(app: Any, error: Exception | None) -> None:
+    """An old address leads to its page."""
+    docs = Path(app.outdir) / "docs"
+    for old, new in moved(Path(app.srcdir) / "docs").items():
+        to = f"{'../' * old.count('/')}{new}.html"
+        (docs / old).parent.mkdir(parents=True, exist_ok=True)
+        (docs / f"{old}.html").write_text(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={to}">'
+            f'<title>moved</title><a href="{to}">This page is at {to}</a>'
+        )
+
+
 def setup(app: Any) -> None:
+    app.connect("build-finished", leads_on)
     app.connect("autodoc-process-docstring", told)
     app.connect("autodoc-skip-member", left_out)
     app.connect("build-finished", fetches_nothing)

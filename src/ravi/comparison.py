@@ -260,4 +260,4 @@ def _shown(found: Interval) -> str:
 
 
 def _plain(value: float) -> str:
-    return number(round(float(value), DECIMALS["regret"]))
+    return number(round(float(value), DECIMALS["regret"]) + 0.0)  # 0, not -0

@@ -23,7 +23,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import MDP
 from ravi.mdps.building import named
-from ravi.mdps.environments import imported, inner_of, name_of, opened, options_of, value_of
+from ravi.mdps.environments import gymnasium_module, inner_of, name_of, open_environment, options_of, value_of
 from ravi.mdps.environments import make as make
 from ravi.mdps.tables import table_of
 from ravi.validation import InputError, require_memory
@@ -58,7 +58,7 @@ def mdp(env: Any, discount: float, *, termination: str = "absorb", initial: Any 
 
     `initial` is nu_0, or one state, where the environment does not say where it begins (`initial_state_distrib`).
     """
-    env = opened(env)
+    env = open_environment(env)
     limit = _time_limit(env)
     if limit is not None:
         warnings.warn(
@@ -69,7 +69,7 @@ def mdp(env: Any, discount: float, *, termination: str = "absorb", initial: Any 
 
 def by_id(env: str, discount: float, termination: str, options: str) -> MDP:
     """What `ravi.mdp("gymnasium/FrozenLake-v1,discount=0.99,options=map_name:8x8")` builds, without a warning."""
-    made = opened(env, options_of(options))
+    made = open_environment(env, options_of(options))
     _time_limit(made)
     return _read(made, discount, termination, None, None)
 
@@ -97,7 +97,7 @@ def _read(env: Any, discount: float, termination: str, initial: Any, name: str |
 
 
 def _count(space: Any, what: str) -> int:
-    gymnasium = imported()
+    gymnasium = gymnasium_module()
     if not isinstance(space, gymnasium.spaces.Discrete) or space.start != 0:
         raise InputError(f"the {what} space is {space}; a table is read where it is Discrete and starts at 0")
     return int(space.n)
@@ -213,7 +213,7 @@ def _called(env: Any, termination: str) -> str:
     spec = getattr(env, "spec", None)
     if spec is None:
         return name_of(env)
-    usual = imported().registry[spec.id].kwargs if spec.id in imported().registry else {}
+    usual = gymnasium_module().registry[spec.id].kwargs if spec.id in gymnasium_module().registry else {}
     given = {key: value for key, value in spec.kwargs.items() if value != usual.get(key, ...)}
     options = ";".join(f"{key}:{_written(value)}" for key, value in given.items())
     return named("gymnasium", spec.id, termination=(termination, "absorb"), options=(options, ""))
@@ -227,7 +227,7 @@ def _written(value: Any) -> str:
 
 def _time_limit(env: Any) -> int | None:
     """The time limit among an environment's wrappers; an error where one of them changes the problem."""
-    wrappers, changing = imported().wrappers, changed_by(env)
+    wrappers, changing = gymnasium_module().wrappers, changed_by(env)
     if isinstance(changing, wrappers.Autoreset):
         raise InputError(
             "the wrapper Autoreset begins anew by a step of its own; unwrap it, and say termination='restart'"
@@ -247,7 +247,7 @@ def changed_by(env: Any) -> Any:
 
 
 def _wrappers(env: Any) -> Iterator[Any]:
-    while isinstance(env, imported().Wrapper):
+    while isinstance(env, gymnasium_module().Wrapper):
         yield env
         env = env.env
 
@@ -257,7 +257,7 @@ def _changes(wrapper: Any) -> bool:
     kind, below = type(wrapper), type(wrapper).__mro__
     if kind.__module__.startswith("gymnasium.wrappers.") and kind.__name__ in HARMLESS:
         return False
-    own = [vars(base) for base in below[: below.index(imported().Wrapper)]] + [vars(wrapper)]
+    own = [vars(base) for base in below[: below.index(gymnasium_module().Wrapper)]] + [vars(wrapper)]
     set_apart = wrapper._action_space is not None or wrapper._observation_space is not None
     return set_apart or any(name in names for names in own for name in CHANGES)
 

@@ -53,7 +53,7 @@ FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 def mdp(
     source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None,
-    episode: int | None = None,
+    episode: int | None = None, rewards: str | None = None,
 ) -> MDP:  # fmt: skip
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
@@ -73,6 +73,9 @@ def mdp(
         the source has; ids say `riverswim/6,criterion=average`, `deep-sea/10,criterion=episodic,episode=10`.
     episode
         The length of an episode in steps, where the criterion is "episodic".
+    rewards
+        How a play earns, the reward of the source being the mean: "bernoulli", "beta" or "deterministic"
+        (`Problem.reward_law`); ids say `riverswim/6,rewards=beta`.
 
     Returns
     -------
@@ -87,15 +90,21 @@ def mdp(
     <MDP riverswim/6,criterion=average: X=6, A=2, B=3, average reward>
     >>> ravi.mdp("deep-sea/4,criterion=episodic,episode=4")
     <MDP deep-sea/4,criterion=episodic,episode=4: X=16, A=2, B=1, episodes of 4>
+    >>> ravi.mdp("riverswim/6,rewards=beta")
+    <MDP riverswim/6,rewards=beta: X=6, A=2, B=3, gamma=0.95, beta rewards>
     """
     from ravi.mdps import MDPS
 
     if isinstance(source, str):
         source, said = _criterion_in(source)
-        for key, value in (("criterion", criterion), ("episode", episode)):
+        for key, value in (("criterion", criterion), ("episode", episode), ("rewards", rewards)):
             if key in said and value is not None:
                 raise InputError(f"the {key} is given twice: {said[key]} in the id, and as {value}")
         criterion, episode = said.get("criterion", criterion), said.get("episode", episode)  # type: ignore[assignment]
+        rewards = said.get("rewards", rewards)
+    if rewards is not None:
+        whole = mdp(source, discount=discount, criterion=criterion, episode=episode)
+        return _renamed(replace(whole, reward_law=validation.one_of(rewards, validation.LAWS, "rewards")))
     kind = validation.one_of("discounted" if criterion is None else criterion, CRITERIA, "criterion")
     if kind != "discounted" or episode is not None:
         two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
@@ -103,8 +112,7 @@ def mdp(
         whole = _of_any_discount(source)
         if (whole.criterion, whole.episode) == (kind, length):
             return whole
-        words = f",criterion={kind}" if length is None else f",criterion={kind},episode={length}"
-        return replace(whole, discount=1.0, episode=length, name=CRITERION.sub("", whole.name) + words)
+        return _renamed(replace(whole, discount=1.0, episode=length))
 
     if hasattr(source, "observation_space") or (isinstance(source, str) and names_an_environment(source)):
         return _table_of(source, discount)
@@ -158,12 +166,20 @@ def _of_any_discount(source: Any) -> MDP:
     return mdp(source) if found is None else found.mdp
 
 
-CRITERION = re.compile(r",(criterion|episode)=([^,]*)")
+CRITERION = re.compile(r",(criterion|episode|rewards)=([^,]*)")
 
 
 def _criterion_in(text: str) -> tuple[str, dict[str, str]]:
-    """An id without its criterion and the length of its episodes, and those that it says."""
+    """An id without its criterion, the length of its episodes and the law of its rewards, and those that it says."""
     return CRITERION.sub("", text), dict(CRITERION.findall(text))
+
+
+def _renamed(mdp: MDP) -> MDP:
+    """The same, its name with what ids say of its criterion and of its rewards."""
+    words = "" if mdp.criterion == "discounted" else f",criterion={mdp.criterion}"
+    words += "" if mdp.episode is None else f",episode={mdp.episode}"
+    words += "" if mdp.reward_law is None else f",rewards={mdp.reward_law}"
+    return replace(mdp, name=CRITERION.sub("", mdp.name) + words)
 
 
 def imported(text: str, *, discount: float | None = None) -> Imported | None:
@@ -222,7 +238,7 @@ def _table_of(env: Any, discount: float | None) -> MDP:
         if isinstance(env, str):
             name, given, shell = env, repr(env), f" (in the shell, ravi solve gymnasium/{env},discount=0.99)"
         else:
-            name, given, shell = environments.name_of(environments.opened(env)), "env", ""
+            name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
             f"{name} is an environment, which has no discount: its table is read by "
             f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
@@ -236,7 +252,7 @@ def names_an_environment(text: str) -> bool:
         return False
     from ravi.mdps import environments
 
-    return text in environments.imported().registry
+    return text in environments.gymnasium_module().registry
 
 
 def world(text: str) -> Any:

@@ -99,14 +99,18 @@ def earned(law, key, t, mean):  # type: ignore[no-untyped-def]
     """What step t earns under `key`, with this mean r in [0, 1], by a law (a value of `ravi.validation.LAWS`).
 
     The laws are: r itself; 1 with probability r, else 0; Beta(2 r, 2 (1 - r)), which is uniform where r = 1/2.
-
-    Beta variates are Johnk's (1964): of U^(1 / a) and V^(1 / b), the first in parts of their sum, once that is at most
-    1, which has a probability of at least 1/2 where a + b = 2.
     """
     if law == 0:
         return mean
     if law == 1:
         return 1.0 if uniform(key, t, REWARD) < mean else 0.0
+    return _beta(key, t, mean)
+
+
+@compiled
+def _beta(key, t, mean):  # type: ignore[no-untyped-def]
+    """Johnk's (1964): of U^(1 / a) and V^(1 / b), the first in parts of their sum, once that is at most 1, which has a
+    probability of at least 1/2 where a + b = 2."""
     if mean <= 0.0 or mean >= 1.0:
         return mean
     part, zero = np.uint64(0), np.uint64(0)

@@ -5,6 +5,7 @@ import re
 import runpy
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,6 +47,18 @@ def test_the_configuration_names_files_that_exist():
         assert (SITE / name).exists(), name
     (home,) = re.findall(r'<a href="(.*?)\.html">', (SITE / "index.html").read_text())
     assert home == CONF["root_doc"]
+
+
+def test_old_addresses_lead_to_pages_that_exist(tmp_path):
+    found = CONF["moved"](DOCS)
+    assert found["learners"] == "reference/learners"
+    assert found["api/mdps"] == "reference/api/mdps"
+    app = SimpleNamespace(outdir=tmp_path, srcdir=ROOT)
+    CONF["leads_on"](app, None)
+    for old in found:
+        page = tmp_path / "docs" / f"{old}.html"
+        (to,) = re.findall(r'<a href="(.*?)\.html">', page.read_text())
+        assert (DOCS / page.parent.relative_to(tmp_path / "docs") / f"{to}.md").resolve() in PAGES
 
 
 def test_nothing_of_the_site_is_fetched_when_it_is_read():

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from ravi import gymnasium as bridge
 from ravi.live.environment import Environment, StreamError, seed_of
 from ravi.live.grid import Grid
-from ravi.mdps.environments import opened
+from ravi.mdps.environments import open_environment
 from ravi.validation import InputError
 
 
@@ -276,7 +276,10 @@ def test_plays_before_a_reset_and_actions_that_are_none_are_errors():
     [
         (lambda: Environment("Nowhere-v0"), "Gymnasium makes no environment of 'Nowhere-v0'"),
         (lambda: Environment(Script), r"Script is a class, not an environment: Script\(\) makes one"),
-        (lambda: opened("FrozenLake-v1", {"map_name": "9x9"}), "environment of 'FrozenLake-v1': KeyError: '9x9'"),
+        (
+            lambda: open_environment("FrozenLake-v1", {"map_name": "9x9"}),
+            "environment of 'FrozenLake-v1': KeyError: '9x9'",
+        ),
         (lambda: Environment(3), "3 is no Gymnasium environment: it has no reset"),
         (lambda: Environment("FrozenLake-v1", termination="stop"), "termination is 'stop', not one of"),
         (lambda: Environment("FrozenLake-v1", seed=-1), "seed is -1; it must be at least 0"),

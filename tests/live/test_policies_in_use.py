@@ -9,7 +9,7 @@ import ravi
 from ravi.live.environment import Environment, world_of
 from ravi.live.grid import Grid
 from ravi.live.policies import Policy
-from ravi.live.policies.playing import learned_in, learned_options
+from ravi.live.policies.playing import options_of_origin, origin_of
 from ravi.validation import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -290,9 +290,9 @@ def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
     env = world_of("kept_world:Kept-v0", {"is_slippery": False})
     kept = ravi.learn(env, steps=300).policy().environment
     assert kept["id"] == "kept_world:Kept-v0"
-    assert learned_in(kept, allow_code=True) == ("kept_world:Kept-v0", {"is_slippery": False})
+    assert origin_of(kept, allow_code=True) == ("kept_world:Kept-v0", {"is_slippery": False})
     with pytest.raises(InputError, match="kept_world"):
-        learned_in(kept)
+        origin_of(kept)
     for name in ("kept_world:Kept-v0", "Kept-v0"):
-        assert learned_options(kept, name) == {"is_slippery": False}
-    assert learned_options(kept, "kept_world:Other-v0") == {}
+        assert options_of_origin(kept, name) == {"is_slippery": False}
+    assert options_of_origin(kept, "kept_world:Other-v0") == {}

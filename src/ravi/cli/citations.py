@@ -35,8 +35,8 @@ def cite(names: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = ()) 
             learners = dict.fromkeys(_learners_in(name), False) | learners
         else:
             learners[os.fspath(name)] = True
-    for learner, typed in learners.items():
-        for entry, why in _works_of(learner, typed):
+    for learner, allow_typed_modules in learners.items():
+        for entry, why in _works_of(learner, allow_typed_modules):
             cited = entries.setdefault(entry, [])
             cited += [why] if why and why not in cited else []
     return "\n".join(f"% {', '.join(cited)}\n{entry}" if cited else entry for entry, cited in entries.items())
@@ -71,7 +71,7 @@ def _learners_in(folder: str | os.PathLike[str]) -> list[str]:
     return sorted(found)
 
 
-def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
+def _works_of(learner: str, allow_typed_modules: bool) -> list[tuple[str, str]]:
     """The entries of a learner by its id; one that is not of this library has what its docstring says as a note.
 
     A module that a folder names is not imported for that.
@@ -82,7 +82,7 @@ def _works_of(learner: str, typed: bool) -> list[tuple[str, str]]:
     from ravi.learners.cards import labelled
 
     own = foreign_name(learner)
-    if own is not None and not typed:
+    if own is not None and not allow_typed_modules:
         reason = f"none is known, since its module is not imported for a folder; ravi cite {own} does that."
         return [(f"% {own} has no paper: {reason}\n", "")]
     try:

@@ -72,7 +72,7 @@ def declared(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def typed(*names: str | None) -> None:
+def allow_typed_modules(*names: str | None) -> None:
     """Let modules that are named in ids on the command line be found in the current folder.
 
     An installed command, unlike `python -m`, does not look there. This is the one place that lets it, and it is safe

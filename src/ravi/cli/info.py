@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ravi.cli import completion
-from ravi.cli.common import JSON, SEEDS, say, say_json, typed
+from ravi.cli.common import JSON, SEEDS, allow_typed_modules, say, say_json
 
 
 class Kind(StrEnum):
@@ -92,7 +92,7 @@ def advise(
     """
     from ravi.cli.advice import advise
 
-    typed(source)
+    allow_typed_modules(source)
     found = advise(source, steps, seeds=seeds, discount=discount)
     say_json(found.json()) if as_json else say(found.text())
 
@@ -128,5 +128,5 @@ def cite(
     """
     from ravi.cli.citations import cite
 
-    typed(*(names or []))
+    allow_typed_modules(*(names or []))
     say(cite(names or []))

@@ -14,12 +14,12 @@ from ravi.cli.common import (
     OPTION,
     SEED,
     SHORT,
+    allow_typed_modules,
     options,
     progress_bar,
     say,
     say_json,
     stopped_early,
-    typed,
 )
 from ravi.display.printable import counted, with_rows
 from ravi.validation import InputError
@@ -123,7 +123,7 @@ def learn(
         raise InputError(
             f"--reward-range {limits[0]:g} {limits[1]:g} leaves out 0, which is earned after a termination"
         )
-    typed(env, learner)
+    allow_typed_modules(env, learner)
     if save is not None:
         archive.check_place(save)  # told before the work, not after
     before = 0
@@ -213,9 +213,9 @@ def _numbers(text: str, name: str, size: int, read: Any) -> list[Any]:
 
 def _time_limit(world: Any) -> int | None:
     """The time limit that the environment of an id comes with."""
-    from ravi.mdps.environments import imported
+    from ravi.mdps.environments import gymnasium_module
 
-    registered = imported().registry.get(world.spec.id) if world.spec is not None else None
+    registered = gymnasium_module().registry.get(world.spec.id) if world.spec is not None else None
     return None if registered is None else registered.max_episode_steps
 
 

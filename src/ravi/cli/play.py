@@ -16,11 +16,11 @@ from ravi.cli.common import (
     JSON,
     OPTION,
     SEED,
+    allow_typed_modules,
     options,
     progress_bar,
     say,
     say_json,
-    typed,
     with_options,
 )  # fmt: skip
 from ravi.validation import InputError
@@ -63,7 +63,7 @@ def evaluate(
     from ravi import ids, validation
     from ravi.live.policies import Policy, evaluate
 
-    typed(env)
+    allow_typed_modules(env)
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
@@ -109,9 +109,9 @@ def play(
     """
     from ravi import validation
     from ravi.live.policies import Policy, play
-    from ravi.mdps.environments import imported
+    from ravi.mdps.environments import gymnasium_module
 
-    typed(env)
+    allow_typed_modules(env)
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     if render is not None and as_json:
         raise InputError("--render and --json do not go together")
@@ -128,7 +128,7 @@ def play(
             say(f"episode {number}: {each}")
         return
     with closing(_environment(kept, env, option, allow_code, render)) as world, _rendered(render):
-        text = imported().wrappers.RenderCollection(world, reset_clean=False) if render == "ansi" else None
+        text = gymnasium_module().wrappers.RenderCollection(world, reset_clean=False) if render == "ansi" else None
         plays = play(kept, world if text is None else text, n, seed=seed, termination=termination)
         if as_json:
             say_json({"file": str(policy), "plays": [each._asdict() for each in plays]})
@@ -163,26 +163,26 @@ def _environment(
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
     from ravi.live.environment import world_of
-    from ravi.live.policies.playing import check_render, learned_in, learned_options
+    from ravi.live.policies.playing import check_render, options_of_origin, origin_of
 
     learned, given = policy.environment, options(option)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
         if name is not None:
-            world = world_of(name, learned_options(learned, name, allow_code) | given, render)
+            world = world_of(name, options_of_origin(learned, name, allow_code) | given, render)
         else:
-            world = world_of(*learned_in(learned, allow_code, given), render)
+            world = world_of(*origin_of(learned, allow_code, given), render)
     return check_render(world, render, "--render")
 
 
 @contextmanager
 def _rendered(render: str | None) -> Iterator[None]:
     """Report what Gymnasium lacks for rendering as an error of one line."""
-    from ravi.mdps.environments import imported
+    from ravi.mdps.environments import gymnasium_module
 
     try:
         yield
-    except imported().error.Error as error:
+    except gymnasium_module().error.Error as error:
         if render is None:
             raise
         raise InputError(f"--render {render}: {error}") from None

@@ -17,11 +17,11 @@ from ravi.cli.common import (
     JSON,
     SEEDS,
     SHORT,
+    allow_typed_modules,
     progress_bar,
     say,
     say_json,
     stopped_early,
-    typed,
     with_options,
 )  # fmt: skip
 from ravi.display.printable import columns, with_rows
@@ -90,7 +90,7 @@ def run(
 
     T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp, learner)
+    allow_typed_modules(mdp, learner)
     model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
     world = world_named(mdp if model is None else model.mdp)
     with sparing():
@@ -179,7 +179,7 @@ def compare(
     from ravi.runtime import archive
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp, *learners)
+    allow_typed_modules(mdp, *learners)
     if figure is not None:
         from ravi.display.style import library, written
 
@@ -226,7 +226,7 @@ def solve(
     from ravi.planning.solver import solve
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp)
+    allow_typed_modules(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     if save is not None:
@@ -312,7 +312,7 @@ def hardness(
     from ravi.planning.hardness import hardness
 
     mdp = with_options(mdp, discount, criterion)
-    typed(mdp)
+    allow_typed_modules(mdp)
     model = ids.imported(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     with progress_bar(f"solving {world.name}"), sparing():
@@ -370,7 +370,7 @@ def verify(
     from ravi.verify import DEFAULT, EVERY, form_of, verify, wanted
 
     mdp = mdp if mdp is None else with_options(mdp, discount, criterion)
-    typed(mdp, learner)
+    allow_typed_modules(mdp, learner)
     chosen = [name.strip() for name in only.split(",") if name.strip()]
     if variants and mdp is not None:
         raise InputError(f"--variants chooses its own MDPs: leave out {mdp}, or --variants")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, imported
+from ravi.importers.imported import Imported, mdp_of_entries
 from ravi.validation import InputError
 
 PLAYED = 20  # episodes that are held against the table
@@ -64,7 +64,7 @@ def bsuite(
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     columns[2] = np.where(columns[2] < 0, X - 1, columns[2])
     nu0 = np.bincount(firsts, minlength=X) / len(firsts)
-    return imported(columns, X, A, discount, nu0, name=called)
+    return mdp_of_entries(columns, X, A, discount, nu0, name=called)
 
 
 def _actions(world: Any, called: str) -> int:

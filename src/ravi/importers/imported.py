@@ -66,7 +66,7 @@ class Imported:
         return repr(self.mdp).replace("<MDP", "<Imported", 1)
 
 
-def imported(
+def mdp_of_entries(
     entries: Sequence[Any], X: int, A: int, discount: float, initial: Any, *, name: str,
     states: Sequence[Any] | None = None, actions: Sequence[Any] | None = None, renormalise: bool = False,
     pairs: Array | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, imported
+from ravi.importers.imported import Imported, mdp_of_entries
 from ravi.validation import InputError
 
 
@@ -30,7 +30,7 @@ def quantecon(ddp: Any, *, initial: Any = 0, name: str = "DiscreteDP") -> Import
     there[x[feasible], a[feasible]] = True
     kept = feasible[pair]
     pair, y, p = pair[kept], y[kept], p[kept]
-    return imported((x[pair], a[pair], y, p, earned[pair]), X, A, ddp.beta, initial, name=name, pairs=there)
+    return mdp_of_entries((x[pair], a[pair], y, p, earned[pair]), X, A, ddp.beta, initial, name=name, pairs=there)
 
 
 def _pairs(ddp: Any) -> tuple[Any, Any, Any, Any]:
@@ -86,7 +86,7 @@ def mdptoolbox(P: Any, R: Any, discount: float, *, initial: Any = 0, name: str =
         p = np.asarray(matrix[x, y], float).ravel()
         parts.append((x, np.full(len(x), a), y, p, _earned(R, A, S, a, x, y)))
     entries = tuple(map(np.concatenate, zip(*parts, strict=True)))
-    return imported(entries, S, A, discount, initial, name=name, pairs=np.ones((S, A), bool))
+    return mdp_of_entries(entries, S, A, discount, initial, name=name, pairs=np.ones((S, A), bool))
 
 
 def _matrix(matrix: Any, label: str) -> Any:
@@ -129,7 +129,7 @@ def tables(
         raise InputError(f"R has shape {r.shape}, not (S,) = ({S},), (S, A) = ({S}, {A}) or (S, A, S)")
     x, a, y = np.nonzero(P)
     earned = np.broadcast_to(r.reshape(*r.shape, *(1,) * (3 - r.ndim)), P.shape)[x, a, y]
-    return imported((x, a, y, P[x, a, y], earned), S, A, discount, initial, name=name, renormalise=renormalise)
+    return mdp_of_entries((x, a, y, P[x, a, y], earned), S, A, discount, initial, name=name, renormalise=renormalise)
 
 
 def colosseum(mdp: Any, discount: float) -> Imported:

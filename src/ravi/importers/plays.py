@@ -29,7 +29,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import Array
 from ravi.estimators.counts import Counts
-from ravi.importers.imported import Imported, imported
+from ravi.importers.imported import Imported, mdp_of_entries
 from ravi.importers.table import TableRows, number_labels, read_rows, row_number, start_of
 from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
@@ -356,4 +356,6 @@ def _model(log_: _Log, X: int, A: int, gamma: float, nu0: Array, low: float, nam
     played = (log_.x, log_.a, log_.y, 1 / visits[log_.x, log_.a], log_.r)
     others = (x, a, x, np.ones(len(x)), np.full(len(x), low))
     entries = [np.concatenate(both) for both in zip(played, others, strict=True)]
-    return imported(entries, X, A, gamma, nu0, name=name, states=log_.states, actions=log_.actions, renormalise=True)
+    return mdp_of_entries(
+        entries, X, A, gamma, nu0, name=name, states=log_.states, actions=log_.actions, renormalise=True
+    )

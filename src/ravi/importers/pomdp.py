@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, Lines, imported, is_whole
+from ravi.importers.imported import Imported, Lines, is_whole, mdp_of_entries
 from ravi.validation import InputError, require_memory
 
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
@@ -41,7 +41,7 @@ def pomdp(path: str | os.PathLike[str], *, discount: float | None = None, renorm
     P, earned = read.P, -read.earned if read.cost else read.earned
     x, a, y = np.nonzero(P)
     entries = (x, a, y, P[x, a, y], earned[x, a, y])
-    return imported(
+    return mdp_of_entries(
         entries, X, A, gamma, read.first(), name=lines.path.name, states=read.states, actions=read.actions,
         renormalise=renormalise, pairs=np.ones((X, A), bool),
         where=lambda x, a: f"{lines.path}: T: {read.actions[a]} : {read.states[x]}",

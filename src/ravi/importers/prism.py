@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, Lines, imported, is_whole
+from ravi.importers.imported import Imported, Lines, is_whole, mdp_of_entries
 from ravi.validation import InputError, require_memory
 
 COUNTED = "states choices transitions"
@@ -59,7 +59,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     first = labels.get("init") if initial is None else None
     if first:
         initial = np.bincount(first, minlength=X) / len(first)
-    return imported(
+    return mdp_of_entries(
         entries, X, A, discount, 0 if initial is None else initial, name=file.name, renormalise=renormalise,
         states=_states(file.with_suffix(".sta"), X),
         where=lambda x, a: f"{lines.where(at.get((x, a), 1))}, choice {a} of state {x}",

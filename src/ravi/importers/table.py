@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, Lines, imported
+from ravi.importers.imported import Imported, Lines, mdp_of_entries
 from ravi.validation import InputError
 
 COLUMNS = {  # what each may be called
@@ -64,7 +64,7 @@ def table(
     for i, value in enumerate(p):
         if not 0 <= value <= 1:
             raise InputError(f"{rows.where(i)}: the probability is {value:g}, not between 0 and 1")
-    return imported(
+    return mdp_of_entries(
         (x, a, y, p, r), len(states), len(actions), discount, start_of(initial, states, rows.name),
         name=rows.name if name is None else name, states=states, actions=actions, renormalise=renormalise,
         where=lambda x, a: f"{rows.where(at[x, a])}, state {states[x]!r} and action {actions[a]!r}",

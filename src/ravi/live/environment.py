@@ -25,7 +25,7 @@ from ravi.live.encoders import Discrete, Encoder, Labels, encoder_of, kind_of, l
 from ravi.live.grid import Grid
 from ravi.live.rewards import real_number
 from ravi.mdps import MDPS
-from ravi.mdps.environments import IDS, id_of, imported, make, name_of, opened
+from ravi.mdps.environments import IDS, gymnasium_module, id_of, make, name_of, open_environment
 from ravi.validation import InputError, StreamError
 
 TERMINAL = ("terminal",)  # the label of the absorbing state, where states are discovered
@@ -55,17 +55,17 @@ def world_of(
             IDS[world] = env if discount is None else f"{env},discount={discount!r}"
         return world
     if not isinstance(env, str):
-        return opened(env, options)
+        return open_environment(env, options)
     given = ({} if limited else {"max_episode_steps": -1}) | dict(options or {})
     given |= {} if render is None else {"render_mode": render}
     try:
-        return opened(env, given)
+        return open_environment(env, given)
     except InputError as error:
         if ids.name_of(env, ids.LEARNERS) is not None:
             raise InputError(f"{env} is a learner, not an environment; the environment comes first") from None
-        if env in imported().registry:
+        if env in gymnasium_module().registry:
             raise
-        near = validation.did_you_mean(re.split("[/,]", env)[0], [*MDPS, *ids.WORLDS, *imported().registry])
+        near = validation.did_you_mean(re.split("[/,]", env)[0], [*MDPS, *ids.WORLDS, *gymnasium_module().registry])
         if near and not re.search(r":|-v\d+$", env):
             raise InputError(f"there is no MDP, and no environment, {validation.shown(env)}.{near}") from None
         raise InputError(f"{error}{'' if 'Did you mean' in str(error) else near}") from None

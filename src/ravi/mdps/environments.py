@@ -17,7 +17,7 @@ from ravi.validation import InputError, install_command
 ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.-]*")  # where something is in a module
 
 
-def imported() -> Any:
+def gymnasium_module() -> Any:
     """Gymnasium itself."""
     try:
         import gymnasium
@@ -34,12 +34,12 @@ def id_of(env: Any) -> str | None:
     spec = getattr(env, "spec", None)
     if spec is not None:
         return IDS.get(env, str(spec.id))
-    return IDS.get(env) if isinstance(env, imported().Env) else None
+    return IDS.get(env) if isinstance(env, gymnasium_module().Env) else None
 
 
-def opened(env: Any, options: Mapping[str, Any] | None = None) -> Any:
+def open_environment(env: Any, options: Mapping[str, Any] | None = None) -> Any:
     """An environment, or the one that an id makes, with its own options."""
-    gymnasium = imported()
+    gymnasium = gymnasium_module()
     if isinstance(env, str):
         try:
             with warnings.catch_warnings():
@@ -136,7 +136,7 @@ def make(mdp: MDP) -> Any:
 @cache
 def _environment() -> Any:
     """The class of the environments that `make` makes: Gymnasium is imported when it is needed."""
-    gymnasium = imported()
+    gymnasium = gymnasium_module()
 
     class Simulated(gymnasium.Env):  # type: ignore[misc, name-defined]
         """An MDP as an environment."""

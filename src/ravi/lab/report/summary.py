@@ -147,18 +147,19 @@ def summary(
     steps: int | None = None,
 ) -> list[Row]:
     """A row for every entry, in the order of the suite; of one section, column or T where it is named."""
-    runs = results.runs
-    seconds = runs["seconds"].to_numpy()
+    held = lines(results, value, section=section, column=column, steps=steps)
+    seconds, ran = results.runs["seconds"].to_numpy(), [int(line.rows[0]) for line in held if len(line.rows)]
+    facts = iter(results.runs.select(FACTS).take(np.array(ran, int)).to_pylist())
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     order = []
-    for line in lines(results, value, section=section, column=column, steps=steps):
+    for line in held:
         made = len(line.rows) > 0
         row = Row(
             line,
-            {fact: runs[fact][int(line.rows[0])].as_py() for fact in FACTS} if made else {},
+            next(facts) if made else {},
             seconds[line.rows],
             interval(line.values, statistic, level=level) if made else None,
-            {name: float(np.quantile(line.values, share)) for name, share in UPPER.items()} if made else {},
+            dict(zip(UPPER, np.quantile(line.values, [*UPPER.values()]).tolist(), strict=True)) if made else {},
             _why(results, line),
             knows_the_kernel(line.learner),
         )
@@ -216,10 +217,14 @@ def _ranked(rows: Sequence[Row], statistic: str, level: float) -> list[Row]:
         else:
             places[row.line.label] = places[first.line.label]
     ranked = []
+    spent = np.array([row.seconds.mean() for row in rivals])
+    off = np.array([row.line.errors.mean() for row in rivals])
+    most = np.array([row.estimate for row in rivals]) + off
+    least = {row.line.label: most[spent < s].min(initial=np.inf) for row, s in zip(rivals, spent, strict=True)}
+    low = dict(zip(least, most - 2 * off, strict=True))
     for row in rows:
-        rank, behind = ranks.get(row.line.label, ("", None))
-        place = places.get(row.line.label, 0)
-        faster = (other for other in rivals if place and other.seconds.mean() < row.seconds.mean())
-        front = place > 0 and not any(map(row.exceeds, faster))
-        ranked.append(row._replace(rank=rank, behind=behind, place=place, front=front))
+        label = row.line.label
+        rank, behind = ranks.get(label, ("", None))
+        front = label in low and bool(low[label] <= least[label])  # of those that are faster
+        ranked.append(row._replace(rank=rank, behind=behind, place=places.get(label, 0), front=front))
     return ranked

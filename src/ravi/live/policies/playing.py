@@ -106,8 +106,8 @@ def stream_of(
         stream = env
     else:
         if ours:
-            options = {} if env is None else learned_options(learned, env, allow_code)
-            env = world_of(*learned_in(learned, allow_code)) if env is None else world_of(env, options)
+            options = {} if env is None else options_of_origin(learned, env, allow_code)
+            env = world_of(*origin_of(learned, allow_code)) if env is None else world_of(env, options)
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
@@ -134,7 +134,7 @@ def check_render(world: Any, render: str | None, name: str = "render") -> Any:
     raise InputError(f"{name} is {render!r}; {environments.name_of(world)} offers {words}")
 
 
-def learned_in(
+def origin_of(
     learned: Mapping[str, Any], allow_code: bool = False, given: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, Any]]:
     """The id and options of the environment that a policy was learned in (`Policy.environment`); those given win."""
@@ -150,7 +150,7 @@ def learned_in(
     return learned["id"], {**options, **(given or {})}
 
 
-def learned_options(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
+def options_of_origin(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
     """The options that a policy was learned with, if it was in the environment of this id."""
     known = [str(each).rpartition(":")[2] for each in (learned.get("id"), learned.get("name"))]
     options = dict(learned.get("options") or {}) if name.rpartition(":")[2] in known else {}
@@ -336,8 +336,8 @@ def _open_world(
             )
         return world_of(env, options)
     learned = policy.environment
-    name, given = learned_in(learned, allow_code, options) if env is None else (
-        env, learned_options(learned, env, allow_code) | dict(options)
+    name, given = origin_of(learned, allow_code, options) if env is None else (
+        env, options_of_origin(learned, env, allow_code) | dict(options)
     )  # fmt: skip
     with warnings.catch_warnings():
         if render is not None and not video:
@@ -350,6 +350,6 @@ def _record_video(world: Any, video: str | os.PathLike[str] | None) -> Any:
     if video is None:
         return world
     folder = str(validation.path(video, "video"))
-    return environments.imported().wrappers.RecordVideo(
+    return environments.gymnasium_module().wrappers.RecordVideo(
         world, folder, episode_trigger=lambda _: True, disable_logger=True
     )

@@ -115,20 +115,23 @@ class Policy:
         """The policy of a table (X, A), of one action per state (X,), or of `ravi.solve(mdp)`; (S, X, A) is by the
         steps since a reset.
 
-        where: an environment of Gymnasium or its id, or a model of `ravi.importers`, whose labels it is asked by.
-        discount: gamma; of an environment it must be given. termination: what a terminal state is, "absorb" or
-        "restart". learner: who found it, for the record.
+        where: an environment of Gymnasium, an MDP, or the id of one, or a model of `ravi.importers`, whose labels it is
+        asked by. discount: gamma; of an environment it must be given. termination: what a terminal state is, "absorb"
+        or "restart". learner: who found it, for the record.
         """
         from ravi.importers.imported import Imported
-        from ravi.live.environment import Environment
+        from ravi.live.environment import Environment, is_an_mdp, world_of
 
         if isinstance(where, Imported):
             mdp, played = where.mdp, where.played(table)
             return Policy(table=played, discount=mdp.discount, units=mdp.units, learner=learner,
                           states=where.states, actions=where.actions)  # fmt: skip
-        stream = Environment(where, termination=termination)
+        world, facts = world_of(where), dict[str, Any](discount=discount, learner=learner)
+        if is_an_mdp(where):  # which never ends
+            termination, facts = "restart", facts | {"discount": world.mdp.discount, "units": world.mdp.units}
+        stream = Environment(world, termination=termination)
         try:
-            facts: dict[str, Any] = {"discount": discount, "learner": learner, "environment": stream.plain()}
+            facts["environment"] = stream.plain()
             made = Policy(table=validation.of_actions(table, stream.actions, "table"), **facts)
             if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
                 raise InputError(

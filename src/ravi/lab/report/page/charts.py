@@ -149,7 +149,7 @@ def _line(row: Row, shape: Shape, labels: dict[str, int], shown: bool) -> dict[s
     mean, low, high = (edge[shape.drawn] for edge in shape.band)
     data = {
         "label": labels[line.label], "column": line.column, "seeds": len(line.seeds), "shown": shown,
-        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded(row.seconds.mean()),
+        "mean": rounded(mean), "finals": rounded(_some(line.values)), "seconds": rounded([row.seconds.mean()])[0],
         "front": row.front, "oracle": row.oracle, "rank": row.rank, "nothing": row.zero,
     }  # fmt: skip
     return data | _ends(low, high)
@@ -184,9 +184,7 @@ def _profiles(held: Profiles, rivals: Sequence[str], labels: dict[str, int]) -> 
     return {"thresholds": rounded(held.thresholds), "by": held.normalised, "lines": lines}
 
 
-def rounded(values: Any) -> Any:
+def rounded(values: Any) -> list[float]:
     """To some significant digits; whole numbers without a point, which is shorter."""
-    if np.ndim(values):
-        return [rounded(value) for value in np.asarray(values).tolist()]
-    value = float(f"{values:.{DIGITS}g}")
-    return int(value) if value.is_integer() else value
+    short = (float(f"{value:.{DIGITS}g}") for value in np.asarray(values, float).tolist())
+    return [int(value) if value.is_integer() else value for value in short]

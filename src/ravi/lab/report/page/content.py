@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from ravi.lab.experiments.schedule.tuning import at_edge, lacking
 from ravi.lab.report.page import words
 from ravi.lab.report.page.charts import Shape, shapes, ticked
 from ravi.lab.report.summary import LEVEL, Panel, Row, panels, summary
-from ravi.statistics import Interval, Profiles, Scores, compare, improvements, normalised, profiles, rates, stratified
+from ravi.statistics import Interval, Profiles, compare, improvements, normalised, profiles, rates, stratified
 from ravi.statistics.scores import scores_of
 from ravi.validation import InputError
 
@@ -173,39 +174,30 @@ def _standing(mine: Sequence[Panel], column: str) -> Standing:
     labels = dict.fromkeys(row.line.label for panel in ran for row in panel.rows if row.line.column == column)
     by = {(row.line.label, panel.task): row for panel in ran for row in panel.of(column)}
     table = [(label, [by.get((label, panel.task)) for panel in mine]) for label in labels]
-    held = {panel.task: [row.line for row in panel.of(column) if not row.oracle] for panel in ran}
-    held = {task: some for task, some in held.items() if some}
-    every = dict.fromkeys(line.label for some in held.values() for line in some)
-    everywhere = [label for label in every if all(any(line.label == label for line in some) for some in held.values())]
+    rivals = [(row.line.label, panel.task, row.line) for panel in ran for row in panel.of(column) if not row.oracle]
+    tasks = tuple(dict.fromkeys(task for _, task, _ in rivals))
+    many = Counter(label for label, *_ in rivals)
+    everywhere = tuple(label for label in many if many[label] == len(tasks))
     if len(everywhere) < 2:
-        return Standing(column, table, tuple(everywhere), tuple(held), {}, None, {})
-    scores = scores_of(
-        (line.label, task, line) for task, some in held.items() for line in some if line.label in everywhere
-    )
+        return Standing(column, table, everywhere, tasks, {}, None, {})
+    scores = scores_of(one for one in rivals if one[0] in everywhere)
     matrix = {}
     for (first, second), found in improvements(scores, everywhere, level=LEVEL).items():
         matrix[first, second] = found
         matrix[second, first] = Interval(1 - found.estimate, 1 - found.high, 1 - found.low, found.level)
-    profile = _profiles(scores) if len(held) > 1 else None
-    overall = {}
-    if profile is not None:  # the score of profiles, averaged over runs and then over MDPs
-        runs = normalised(scores)[0].values
-        means = {name: stratified(list(some.values()), "mean", level=LEVEL) for name, some in runs.items()}
-        overall = dict(sorted(means.items(), key=lambda item: item[1].estimate))
-    return Standing(column, table, tuple(everywhere), tuple(held), matrix, profile, overall)
+    profile, overall = None, {}
+    if len(tasks) > 1:  # on one MDP profiles would be steps from 0 to 1
+        with suppress(InputError):  # there is no regret to divide by
+            runs = normalised(scores)[0].values
+            profile = profiles(scores, _thresholds(runs), level=LEVEL)
+            means = {name: stratified(list(some.values()), "mean", level=LEVEL) for name, some in runs.items()}
+            overall = dict(sorted(means.items(), key=lambda item: item[1].estimate))
+    return Standing(column, table, everywhere, tasks, matrix, profile, overall)
 
 
-def _profiles(scores: Scores) -> Profiles | None:
-    """None where there is no regret to divide by. On one MDP they would be steps from 0 to 1."""
-    try:
-        return profiles(scores, _thresholds(scores), level=LEVEL)
-    except InputError:
-        return None
-
-
-def _thresholds(scores: Scores) -> Array:
+def _thresholds(runs: dict[str, dict[str, Array]]) -> Array:
     """From the least normalised score to the largest, evenly on a log axis."""
-    every = np.concatenate([run for held in normalised(scores)[0].values.values() for run in held.values()])
+    every = np.concatenate([run for held in runs.values() for run in held.values()])
     most = float(every.max())
     least = max(float(every[every > 0].min(initial=most)), most * 1e-6)
     return np.unique([*np.geomspace(least, most, THRESHOLDS)[:-1], most]) if least < most else np.array([most])
