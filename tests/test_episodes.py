@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ravi
+from ravi.cli.advice import advise
 from ravi.core import MDP, Measure
 from ravi.live.agent import agent
 from ravi.mdps import garnet
@@ -119,6 +120,8 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
             "plan is slack, and in episodes there is one: take plan=greedy",
         ),
         (lambda: ravi.run("ucrl2", RIVER, 100), "ucrl2 is for the .* criterion, and riverswim/4.* the episodic one"),
+        (lambda: ravi.learn(RIVER, steps=100), "in episodes, and ravi.learn is for a discount"),
+        (lambda: advise(RIVER, 100), "advice is for a discount: docs/guides/episodes.md lists"),
         (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),
         (lambda: ravi.run("ucbvi/doubling", RIVER, 100), "for the discounted criterion"),
         (lambda: ravi.run("ucbvi", RIVER, 100, pad=True), "pad is true, which is of the discounted .* in episodes"),
@@ -217,3 +220,34 @@ def test_ravi_ucb_learns_with_a_large_eta():
     mdp = garnet(5, 3, 2, 1, 0.9).in_episodes(6)
     made = ravi.run("ravi-ucb,beta=6,step_scale=100", mdp, 60_000, 4)
     assert (made.gap <= 0.01).all()
+
+
+def test_an_agent_begins_again_after_every_episode_and_estimates_what_a_step_earns():
+    mdp, resets, x = ravi.mdp("deep-sea/3,criterion=episodic,episode=3"), [], 0
+    live = agent("ucbvi,scale=0.02", mdp.problem, 60)
+    for _ in range(60):
+        a = live.act(x)
+        y = int(mdp.successors[x, a][mdp.transitions[x, a].argmax()])
+        resets.append(live.observe(x, a, y, float(mdp.rewards[x, a])))
+        x = 0 if resets[-1] else y
+    live.end(0)
+    assert [t for t, reset in enumerate(resets, 1) if reset] == list(range(3, 61, 3))
+    assert live.earned.value == pytest.approx(np.mean(live.cycles[len(live.cycles) // 2 :]) / 3)
+    assert 1 / 3 <= live.optimistic <= 1
+
+
+def test_an_environment_of_episodes_is_truncated():
+    pytest.importorskip("gymnasium")
+    env = ravi.gymnasium.make(ravi.mdp(RIVER))
+    for _ in range(2):
+        env.reset(seed=1)
+        assert [env.step(0)[3] for _ in range(7)] == [False] * 6 + [True]
+    assert ravi.mdp("FrozenLake-v1", criterion="episodic", episode=100).episode == 100
+
+
+def test_a_model_of_a_file_needs_no_discount(tmp_path):
+    rows = ["state,action,next_state,probability,reward", "a,go,b,1,0", "a,stay,a,1,0.1", "b,go,a,1,1", "b,stay,b,1,0"]
+    (tmp_path / "m.csv").write_text("\n".join(rows))
+    made = ravi.mdp(f"{tmp_path}/m.csv,initial=a,criterion=episodic,episode=3")
+    assert ravi.solve(made).value == pytest.approx(1.1, abs=1e-12)  # go, go, stay
+    assert ravi.mdp(f"{tmp_path}/m.csv", criterion="average").criterion == "average"

@@ -216,6 +216,7 @@ def probability(value: Any, name: str) -> float:
 
 
 CRITERIA = ("discounted", "average", "episodic")
+OF_CRITERION = {"average": "of the average reward", "episodic": "in episodes"}  # what an MDP without a discount is
 LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 import pytest
 
 from ravi.lab.experiments import runner
-from ravi.lab.experiments.executors import Closing, Lost
+from ravi.lab.experiments.executors import Executor, Lost
 from ravi.lab.experiments.work import work
 
 
-class Here(Closing):
+class Here(Executor):
     """An executor that does tasks in this process, and can be told to fail at them."""
 
     workers = 1

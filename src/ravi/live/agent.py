@@ -436,14 +436,21 @@ class Agent:
     @property
     def optimistic(self) -> float | None:
         """(1 - gamma) <nu_0, V_k> of the last plan, in the user's units; None for a learner that keeps no values."""
-        value = optimistic_value(self.state, self.table.initial, self.table.told.discount)
+        value = optimistic_value(self.state, self.table.initial, self._share)
         return None if value is None else self.table.told.in_units(value)
 
     @property
     def earned(self) -> Estimate | None:
-        """(1 - gamma) times what a cycle from reset to reset earned, over the later half of the cycles, with its
-        t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies played, in the user's units."""
-        return of_cycles(self.cycles[len(self.cycles) // 2 :], self.table.told.discount)
+        """(1 - gamma) times what a cycle from reset to reset earned (of episodes, what a step earned), over the later
+        half of the cycles, with its t-interval: an estimate of the return (1 - gamma) <nu_0, V^pi> of the policies
+        played, in the user's units."""
+        return of_cycles(self.cycles[len(self.cycles) // 2 :], self._share)
+
+    @property
+    def _share(self) -> float:
+        """Of a value, what is its return: 1 - gamma, or 1 by the length of an episode."""
+        told = self.table.told
+        return 1 - told.discount if told.episode is None else 1 / told.episode
 
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards, or what the learner expects by them (`psrl/pooled`).

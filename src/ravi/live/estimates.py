@@ -85,12 +85,14 @@ class Estimate(NamedTuple):
         return f"{self.value:.6g} ({'approximate ' if self.approximate else ''}{ends})"
 
 
-def of_cycles(cycles: Sequence[float], discount: float) -> Estimate | None:
-    """(1 - gamma) times the mean of what cycles from reset to reset earned, with Student's interval.
+def of_cycles(cycles: Sequence[float], share: float) -> Estimate | None:
+    """`share` times the mean of what cycles from reset to reset earned, with Student's interval: 1 - gamma, or of
+    episodes 1 by their length.
 
-    A cycle has a geometric length, so what it earns has the mean <nu_0, V^pi>: the estimate is unbiased.
+    A cycle has a geometric length, or that of an episode, so what it earns has the mean <nu_0, V^pi>: the estimate is
+    unbiased.
     """
-    return student_estimate(np.array(cycles) * (1 - discount), "cycle") if len(cycles) > 1 else None
+    return student_estimate(np.array(cycles) * share, "cycle") if len(cycles) > 1 else None
 
 
 def of_episodes(
@@ -134,8 +136,8 @@ def _largest_mean(values: Array, top: float) -> float:
         return float(largest(*row, np.zeros(1, np.bool_), 1.0, 1.0, none, np.full(1, np.nan))[0])
 
 
-def optimistic_value(state: Any, initial: Array, discount: float) -> float | None:
-    """(1 - gamma) <nu_0, V_k> of a learner's state, by what it keeps: V (by age, that of age 0), its gain, or max Q."""
+def optimistic_value(state: Any, initial: Array, share: float) -> float | None:
+    """`share` times <nu_0, V_k> of a learner's state, by what it keeps: V (by age, that of age 0), a gain, or max Q."""
     if hasattr(state, "gain"):
         return float(state.gain[0])
     for name in ("V", "V_up", "values", "Q", "Q_hat"):
@@ -144,7 +146,7 @@ def optimistic_value(state: Any, initial: Array, discount: float) -> float | Non
             continue
         V = table[0].max(-1) if name.startswith("Q") else table[0]
         V = V[0] if V.ndim == 2 else V
-        return float((1 - discount) * (initial @ V))
+        return float(share * (initial @ V))
     return None
 
 

@@ -162,6 +162,11 @@ def learn(
 
     mdp = is_an_mdp(env)
     world = world_of(env, discount=discount if mdp else None)
+    if mdp and world.mdp.criterion != "discounted":
+        raise InputError(
+            f"{world.mdp.name} is {validation.OF_CRITERION[world.mdp.criterion]}, and ravi.learn is for a discount: "
+            "take ravi.run, or ravi.agent for a stream"
+        )
     if mdp:  # which has a discount, and no end
         termination, discount = "restart", world.mdp.discount
     try:

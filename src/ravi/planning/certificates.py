@@ -30,10 +30,9 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi.core import MDP, Array
-from ravi.validation import InputError
+from ravi.validation import OF_CRITERION, InputError
 
 EPS = 2.0**-52
-CRITERIA = {"average": "of the average reward", "episodic": "in episodes"}  # in words
 
 
 class Tables(NamedTuple):
@@ -49,7 +48,7 @@ class Tables(NamedTuple):
 def tables(mdp: MDP, *, average: bool = False) -> Tables:
     """The tables of an MDP; an error where it has no discount, unless what asks for them needs none (`average`)."""
     if mdp.discount == 1 and not average:
-        raise InputError(f"{mdp.name} is {CRITERIA[mdp.criterion]}, and this is for a discount")
+        raise InputError(f"{mdp.name} is {OF_CRITERION[mdp.criterion]}, and this is for a discount")
     P, off = _divided(mdp.transitions)
     grain = EPS * (mdp.branching + 12) + off
     return Tables(mdp.rewards, mdp.successors.view(np.uint32), P, mdp.discount, grain)

@@ -9,7 +9,7 @@ from ravi import validation
 from ravi.core import AnyMDP, Floats, an_mdp
 from ravi.planning.average import solve_average
 from ravi.planning.bellman import deterministic
-from ravi.planning.certificates import CRITERIA, EPS, half_width, mean, tables
+from ravi.planning.certificates import EPS, half_width, mean, tables
 from ravi.planning.episodes import solve_episodes
 from ravi.planning.methods import BY_NAME, last_sweep
 from ravi.runtime.gpu import DEVICES
@@ -146,7 +146,9 @@ def solve(
     validation.one_of(device, DEVICES, "device")
     if mdp.criterion != "discounted":
         if (method, device) != (METHODS[0], "cpu"):
-            raise validation.InputError(f"{mdp.name} is {CRITERIA[mdp.criterion]}: there is one method, on the CPU")
+            raise validation.InputError(
+                f"{mdp.name} is {validation.OF_CRITERION[mdp.criterion]}: there is one method, on the CPU"
+            )
         found: Any = solve_episodes(mdp) if mdp.criterion == "episodic" else solve_average(mdp, tol)
         return found  # what the criterion has
     arrays = tables(mdp)

@@ -19,7 +19,6 @@ from ravi.measures.gain import gain_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
 from ravi.measures.trajectory import trajectory
-from ravi.planning.certificates import CRITERIA
 from ravi.planning.solver import Solution, solve
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import gpu as gpu
@@ -143,7 +142,7 @@ def only_discounted(mdp: MDP, options: Options) -> None:
     if "trajectory" in options["record"] or options["pad"]:
         what = "pad is true" if options["pad"] else "record names 'trajectory'"
         raise validation.InputError(
-            f"{what}, which is of the discounted criterion; {mdp.name} is {CRITERIA[mdp.criterion]}"
+            f"{what}, which is of the discounted criterion; {mdp.name} is {validation.OF_CRITERION[mdp.criterion]}"
         )
 
 

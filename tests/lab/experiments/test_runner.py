@@ -99,6 +99,7 @@ def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_pa
     run_suite(SMALL, folder, workers=2, progress=lambda status: (seen.append(status), seen[1:] or stop(status)))
     held = bits(folder)[0]
     assert 0 < len(held) <= len(bits(undisturbed)[0])
+    assert os.listdir(folder / "claims") == [".lock"]
     run_suite(SMALL, folder, workers=2)
     assert bits(folder) == bits(undisturbed)
     assert not os.listdir(folder / "checkpoints")
@@ -259,6 +260,47 @@ def test_a_job_that_another_driver_has_claimed_is_left_to_it_until_that_ends(tmp
     assert (held.counts.done, len(held.parts)) == (4, 1)
 
 
+@pytest.mark.parametrize("suite", [TINY, TINY | {"columns": ["tuned"]}])  # of which nothing is tuned
+def test_a_driver_that_may_leave_ends_when_others_do_all_that_is_left(tmp_path, suite):
+    folder = tmp_path / "out"
+    one, other = Store(folder), Store(folder)
+    freeze(specify(suite), one)
+    with one.launch({"versions": versions()}) as first, other.launch({"versions": versions()}) as second:
+        for job in driver_of(suite, one, first, Here()).agenda.waiting:
+            assert one.claim(job.key)
+        driver = driver_of(suite, other, second, Here(), leave=True)
+        driver.drive(lambda: False)
+        assert ravi.results(folder).counts.done == 0
+        waiting = driver_of(suite, other, second, Here())
+        assert waiting._next() is None
+        assert not waiting._over()
+
+
+def test_a_driver_waits_for_trials_that_others_make(tmp_path):
+    one, other = Store(tmp_path / "out"), Store(tmp_path / "out")
+    freeze(specify(TUNED), one)
+    with one.launch({"versions": versions()}) as first, other.launch({"versions": versions()}) as second:
+        for job in driver_of(TUNED, one, first, Here()).agenda.waiting:
+            assert one.claim(job.key)
+        driver = driver_of(TUNED, other, second, Here(), leave=True)
+        assert driver._next() is None
+        assert driver.elsewhere
+        assert not driver._over()
+
+
+def test_a_driver_reads_what_others_have_stored_after_it_has_claimed_a_job(tmp_path):
+    """They may have done it since the last look, and released it."""
+    folder, executor = tmp_path / "out", Here()
+    store = Store(folder)
+    freeze(specify(TINY), store)
+    with store.launch({"versions": versions()}) as launch:
+        driver = driver_of(TINY, store, launch, executor)
+        drive(TINY, folder, Here())
+        driver.drive(lambda: False)
+    assert not executor.made
+    assert os.listdir(folder / "claims") == [".lock"]
+
+
 def test_several_drivers_make_every_run_once(tmp_path):
     folder = tmp_path / "out"
     wanted = SMALL | {"sections": SMALL["sections"][:1]}
@@ -302,6 +344,20 @@ TUNED = {
     "name": "tuned", "steps": 200, "seeds": 3, "points": 5, "columns": ["tuned"], "tuning": {"budget": 3, "seeds": 2},
     "sections": [{"name": "a", "mdps": ["riverswim/4"], "learners": ["ravi-ucb"]}],
 }  # fmt: skip
+
+
+def test_tuning_chooses_by_what_is_on_disk(tmp_path, monkeypatch):
+    keep, rows = Store.keep_tuning, []
+
+    def count(store, subject, record):
+        rows.append(sum(pq.read_metadata(part).num_rows for part in (tmp_path / "out" / "parts").iterdir()))
+        keep(store, subject, record)
+
+    monkeypatch.setattr(Store, "keep_tuning", count)
+    monkeypatch.setattr(loop, "FLUSH", 1e9)
+    monkeypatch.setattr(loop, "FLUSH_MOST", 1e9)
+    drive(TUNED | {"sections": [TUNED["sections"][0] | {"learners": ["ravi-ucb", "ucrl2"]}]}, tmp_path / "out", Here())
+    assert rows == [12, 12]  # of two learners, each with three configurations and two seeds
 
 
 class Starved(Here):

@@ -210,6 +210,8 @@ def test_a_folder_gives_every_figure_that_it_holds(every):
 
 def test_only_the_paper_s_constants_have_the_paper_s_bound(folder):
     panels = {(group.panel.section, group.column): group for group in figures.groups(ravi.results(folder))}
+    rows = panels["river", "tuned"].rows.values()
+    assert [*panels["river", "tuned"].remarks.values()] == [{"best": "★", "tie": "≈"}.get(row.rank, "") for row in rows]
     assert "tabular bound" in figures.theory(panels["river", "theory"])
     assert "tabular bound" not in figures.theory(panels["river", "tuned"])
     times, bound = figures.theory(panels["mix", "theory"])["mixture bound"]

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ravi import validation
-from ravi.lab.experiments.executors import ONE_THREAD, Closing, Lost, search_path
+from ravi.lab.experiments.executors import ONE_THREAD, Executor, Lost, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
 from ravi.runtime.result import versions
 from ravi.validation import InputError, install_command
@@ -42,7 +42,7 @@ PATIENCE = 10.0  # seconds that the head of a cluster has to answer
 FRESH = 1.0  # seconds for which the number of CPUs is taken to be what it was
 
 
-class Cluster(Closing):
+class Cluster(Executor):
     """An executor (`ravi.lab.experiments.executors.Executor`) of the CPUs of a Ray cluster.
 
     address: "local" starts a Ray on this machine with so many CPUs (all, for None), which ends with the pool and

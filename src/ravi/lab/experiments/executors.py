@@ -23,7 +23,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from ravi import validation
 from ravi.lab.experiments.work import Outcome, Task, work
@@ -48,39 +48,33 @@ class Lost(NamedTuple):
     what: str = "its worker died"
 
 
-class Executor(Protocol):
+class Executor(ABC):
     """Some workers. Every task that is submitted comes back once: done, as a checkpoint, undone or lost."""
 
     @property
+    @abstractmethod
     def workers(self) -> int:
         """How many tasks are done at a time."""
 
+    @abstractmethod
     def free(self) -> int:
         """How many more tasks it takes now."""
 
+    @abstractmethod
     def submit(self, number: int, task: Task) -> None:
         """Have a task done, under a number of the caller's."""
 
+    @abstractmethod
     def collect(self, seconds: float) -> list[tuple[int, Outcome | Lost]]:
         """The outcomes that have arrived; if there is none, wait for one at most this many seconds."""
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Have everything back soon: checkpoints of what is under way, the rest undone. No more tasks are taken."""
 
-    def close(self) -> None:
-        """Give up what is under way. Nothing is left afterwards."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *raised: object) -> None: ...
-
-
-class Closing(ABC):
-    """A context manager that closes itself."""
-
     @abstractmethod
     def close(self) -> None:
-        """Give up what is under way."""
+        """Give up what is under way. Nothing is left afterwards."""
 
     def __enter__(self) -> Self:
         return self
@@ -123,25 +117,29 @@ class _Worker:
                 os.killpg(self.pid.result(), signal.SIGKILL)
 
 
-class Processes(Closing):
+class Processes(Executor):
     """An executor of worker processes, for one thread of the driver at a time."""
 
     def __init__(self, workers: int) -> None:
-        self.workers = validation.whole(workers, "workers", 1, MOST)
+        self._most = validation.whole(workers, "workers", 1, MOST)
         self._folder = tempfile.TemporaryDirectory(prefix="ravi-workers-", ignore_cleanup_errors=True)
         self._stop = Path(self._folder.name) / "stop"
         self._numbers = itertools.count()
         self._failed = 0  # starts, one after another
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = 256 + FILES * self.workers
+        wanted = 256 + FILES * self._most
         if soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == -1 else min(wanted, hard), hard))
         self._team: list[_Worker] = []
         try:
-            self._team += [self._start() for _ in range(self.workers)]
+            self._team += [self._start() for _ in range(self._most)]
         except BaseException:
             self.close()
             raise
+
+    @property
+    def workers(self) -> int:
+        return self._most
 
     def _start(self) -> _Worker:
         try:
