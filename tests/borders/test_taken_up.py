@@ -147,8 +147,8 @@ WRONG = [  # learner, array, what it holds instead, the error
     (OF_MANY, "walkers.time", lambda a: a * 0 + 10**8, r"walkers\.time\[0\] is 100000000, not a number of plays"),
     (OF_MANY, "walkers.time", lambda a: a - 20, "not the place of the first time that is still to come"),
     (OF_MANY, "walkers.key", lambda a: a + np.uint64(1), r"walkers\.key are not the seeds of the run"),
-    (OF_MANY, "records.1.cursor", lambda a: a + 10**6, r"cursor\[0\] is \d+, not the place of the first time"),
-    (OF_MANY, "records.1.cursor", lambda a: a + 1, r"cursor\[0\] is \d+, not the place of the first time"),
+    (OF_MANY, "records.1.curve.cursor", lambda a: a + 10**6, r"cursor\[0\] is \d+, not the place of the first time"),
+    (OF_MANY, "records.1.curve.cursor", lambda a: a + 1, r"cursor\[0\] is \d+, not the place of the first time"),
     (OF_MANY, "records.2.index", lambda a: a + 1, r"index\[0\] is \d+, not what a run of its seed begins with"),
     (OF_MANY, "records.0.starts", lambda a: np.roll(a, 1, 0), r"starts\[1, 1\] is not the first play of an ep"),
     (OF_MANY, "records.0.gaps", lambda a: a[1:], "starts is not the first play of an epoch"),
@@ -289,7 +289,7 @@ def test_a_checkpoint_that_says_what_cannot_be_begins_anew():
     for changes, more in (
         ({"batch.walkers.state": arrays["batch.walkers.state"] + 1000}, {}),
         ({"batch.walkers.time": arrays["batch.walkers.time"] * 0 + 10**8}, {}),
-        ({"batch.records.1.cursor": arrays["batch.records.1.cursor"] - 5}, {}),
+        ({"batch.records.1.curve.cursor": arrays["batch.records.1.curve.cursor"] - 5}, {}),
         ({}, {"options": header["options"] | {"points": 7}}),
         ({}, {"options": header["options"] | {"pad": True}}),
     ):

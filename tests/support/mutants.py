@@ -174,8 +174,8 @@ def mutants(file: File, few: bool) -> Iterator[tuple[str, dict[str, np.ndarray]]
 
 INDICES = (  # an array of a file that compiled code takes indices from, and a value that is none
     ("run", "ravi-ucb", "walkers.state", 10**6), ("run", "ravi-ucb", "walkers.time", -(10**6)),
-    ("run", "ravi-ucb", "records.0.regret.cursor", -(10**6)), ("run", "ravi-ucb", "records.1.cursor", 10**6),
-    ("run", "ravi-ucb", "records.1.cursor", 0), ("run", "ravi-ucb", "records.3.age", -(10**6)),
+    ("run", "ravi-ucb", "records.0.regret.cursor", -(10**6)), ("run", "ravi-ucb", "records.1.curve.cursor", 10**6),
+    ("run", "ravi-ucb", "records.1.curve.cursor", 0), ("run", "ravi-ucb", "records.3.age", -(10**6)),
     ("run", "ravi-ucb", "records.3.regret.cursor", 10**6), ("run", "oppo", "state.age", -(10**6)),
     ("run", "ravi-kl", "state.best.choice", 10**6), ("run", "q-learning", "state.greedy", 10**6),
     ("run", "q-learning", "state.stale", 10**6), ("large", LARGE, "state.memory.row", 10**6),
