@@ -86,7 +86,7 @@ def test_the_walk_by_hand_is_the_walk(monkeypatch):
 # ---- bonuses that are too small
 
 
-@pytest.mark.parametrize("small", [m for m in mutation.all if "scaled by" in m.says], ids=str)
+@pytest.mark.parametrize("small", [m for m in mutation.all if "scaled by" in m.says], ids=lambda m: m.says)
 def test_with_small_bonuses_s4_and_lemma_4_2_fail_and_nothing_else(small):
     """Claims that are conditional on valid bonuses hold up to the first invalid epoch."""
     found = broken(small)
