@@ -29,7 +29,7 @@ from ravi.core import MDP, Learner, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import WRAPPERS as WRAPPERS
 from ravi.learners import Known
-from ravi.validation import CRITERIA, InputError
+from ravi.validation import CRITERIA, LEARNERS_OF, InputError
 
 if typing.TYPE_CHECKING:
     from ravi.importers.imported import Imported
@@ -334,7 +334,8 @@ def maker(text: str | Builder) -> Builder:
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
         if mdp.criterion not in allowed:
             its = " and the ".join(allowed)
-            raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one")
+            listed = f"{LEARNERS_OF[mdp.criterion]} lists its learners"
+            raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one: {listed}")
         told = mdp if named.oracle else _known(mdp)
         return _a_learner(builder(told, steps, *args, **kwargs), f"{text}: {named.name}")
 
