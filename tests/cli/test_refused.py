@@ -195,6 +195,7 @@ def test_a_date_that_python_has_not_is_told(query, more, tmp_path):
     ],
 )
 def test_a_criterion_that_is_not_served_is_named(line, says, tmp_path, monkeypatch):
+    pytest.importorskip("gymnasium")
     monkeypatch.chdir(tmp_path)
     ravi.Policy(table=[[0.5, 0.5]] * 4, discount=0.9).save("it.policy")
     assert says in refused(*shlex.split(line))

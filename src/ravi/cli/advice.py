@@ -90,7 +90,7 @@ def _of_table(source: str, T: int, seeds: int, given_seeds: str, gamma: float | 
             f"{mdp.name} is {OF_CRITERION[mdp.criterion]}, and advice is for a discount: "
             f"{LEARNERS_OF[mdp.criterion]} lists the learners, and ravi solve gives the optimum"
         )
-    whole = source if gamma is None else f"{source},discount={gamma!r}"  # of a file
+    whole = source if gamma is None else f"{source},discount={gamma!r}"
     X, A, B = mdp.transitions.shape
     known = f"a table of {X:,} states, {A} actions and at most {B} successors of a pair, gamma = {mdp.discount:g}"
     rules = [rule for rule in RULES if rule.fits(mdp)]

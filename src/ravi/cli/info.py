@@ -90,7 +90,7 @@ def advise(
     steps
         T, the number of steps.
     discount
-        gamma of an environment (default 0.99, for a Box 0.998), or of a file that has none.
+        gamma of an environment (default 0.99, for a Box 0.998), or of an MDP whose id or file does not say it.
     """
     from ravi import ids
     from ravi.cli.advice import advise
