@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import core, validation
-from ravi.core import MDP, Learner, Problem, a_problem
+from ravi.core import MDP, AnyMDP, Learner, Playable, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import WRAPPERS as WRAPPERS
 from ravi.learners import Known
@@ -52,7 +52,7 @@ FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
 def mdp(
-    source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None,
+    source: AnyMDP | Playable, *, discount: float | None = None, criterion: str | None = None,
     episode: int | None = None, rewards: str | None = None,
 ) -> MDP:  # fmt: skip
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, Playable
 from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
@@ -146,7 +146,7 @@ class Evaluation:
 
 def evaluate(
     policy: Policy,
-    env: Any = None,
+    env: Playable | MDP | str | None = None,
     *,
     cycles: int = 1000,
     seed: int = 0,
