@@ -12,6 +12,7 @@ from ravi.live.agent import agent
 from ravi.mdps import garnet
 from ravi.runtime.result import Run
 from ravi.validation import InputError
+from ravi.verify import verify
 from tests.helpers import assert_same_bits, bits
 from tests.support.learners import EPISODES
 from tests.support.pretended_gpu import pretend
@@ -119,7 +120,18 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
             lambda: ravi.run("ravi-kl", RIVER, 100),
             "plan is slack, and in episodes there is one: take plan=greedy",
         ),
-        (lambda: ravi.run("ucrl2", RIVER, 100), "ucrl2 is for the .* criterion, and riverswim/4.* the episodic one"),
+        (
+            lambda: ravi.run("ucrl2", RIVER, 100),
+            "riverswim/4.* has the episodic one: docs/guides/episodes.md lists its",
+        ),
+        (
+            lambda: verify("ravi-ucb", RIVER, 100),
+            "in episodes, and no claim is about these: verify serves the discounted",
+        ),
+        (
+            lambda: ravi.evaluate(ravi.Policy(table=np.full((4, 2), 0.5), discount=0.9), RIVER),
+            r"in episodes, and a Policy is evaluated for a discount: ravi.evaluate\(policy.table, mdp\) is for every",
+        ),
         (lambda: ravi.learn(RIVER, steps=100), "in episodes, and ravi.learn is for a discount"),
         (lambda: advise(RIVER, 100), "advice is for a discount: docs/guides/episodes.md lists"),
         (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),

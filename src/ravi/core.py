@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -732,6 +732,19 @@ class Measure(NamedTuple):
 
 
 AnyMDP: TypeAlias = MDP | str | os.PathLike[str]  # itself, its id, or its file
+
+
+class Playable(Protocol):
+    """An environment with Gymnasium's interface; what its methods take and give is what its spaces say."""
+
+    @property
+    def observation_space(self) -> Any: ...
+    @property
+    def action_space(self) -> Any: ...
+    @property
+    def reset(self) -> Callable[..., Any]: ...
+    @property
+    def step(self) -> Callable[..., Any]: ...
 
 
 def _not_named(source: Any) -> MDP:

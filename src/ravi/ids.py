@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import core, validation
-from ravi.core import MDP, Learner, Problem, a_problem
+from ravi.core import MDP, AnyMDP, Learner, Playable, Problem, a_problem
 from ravi.learners import LEARNERS as LEARNERS
 from ravi.learners import WRAPPERS as WRAPPERS
 from ravi.learners import Known
-from ravi.validation import CRITERIA, InputError
+from ravi.validation import CRITERIA, LEARNERS_OF, InputError
 
 if typing.TYPE_CHECKING:
     from ravi.importers.imported import Imported
@@ -52,7 +52,7 @@ FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
 
 def mdp(
-    source: str | os.PathLike[str] | MDP | Any, *, discount: float | None = None, criterion: str | None = None,
+    source: AnyMDP | Playable, *, discount: float | None = None, criterion: str | None = None,
     episode: int | None = None, rewards: str | None = None,
 ) -> MDP:  # fmt: skip
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
@@ -334,7 +334,8 @@ def maker(text: str | Builder) -> Builder:
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
         if mdp.criterion not in allowed:
             its = " and the ".join(allowed)
-            raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one")
+            listed = f"{LEARNERS_OF[mdp.criterion]} lists its learners"
+            raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one: {listed}")
         told = mdp if named.oracle else _known(mdp)
         return _a_learner(builder(told, steps, *args, **kwargs), f"{text}: {named.name}")
 

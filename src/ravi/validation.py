@@ -217,6 +217,11 @@ def probability(value: Any, name: str) -> float:
 
 CRITERIA = ("discounted", "average", "episodic")
 OF_CRITERION = {"average": "of the average reward", "episodic": "in episodes"}  # what an MDP without a discount is
+LEARNERS_OF = {  # where the learners of a criterion are listed
+    "discounted": "docs/guides/choose.md",
+    "average": "docs/guides/average_reward.md",
+    "episodic": "docs/guides/episodes.md",
+}
 LAWS = {"deterministic": 0, "bernoulli": 1, "beta": 2}  # of what plays earn (`ravi.random.earned`)
 
 

@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+import ravi
 from ravi import ids, machine, validation
 from ravi.lab.experiments.runner import shard_of
 from ravi.lab.experiments.suite_file.specification import MOST
@@ -172,3 +173,29 @@ def test_a_date_that_python_has_not_is_told(query, more, tmp_path):
     said = refused("results", str(tmp_path), "--sql", query, *more)
     assert said.startswith("--sql: d holds a date or a time that Python cannot represent (")
     assert said.endswith('CAST("d" AS VARCHAR) is a text')
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("advise riverswim/4 --criterion average", "advice is for a discount: docs/guides/average_reward.md lists the"),
+        (
+            "advise riverswim/4 --criterion episodic,episode=5",
+            "advice is for a discount: docs/guides/episodes.md lists",
+        ),
+        ("advise riverswim/4,criterion=average --criterion average", "says its own"),
+        (
+            "advise FrozenLake-v1 --criterion average",
+            "FrozenLake-v1 is an environment, which is learned for a discount",
+        ),
+        ("evaluate it.policy riverswim/4 --criterion average", "ravi.evaluate(policy.table, mdp) is for every"),
+        ("evaluate it.policy --criterion average", "--criterion is for an MDP; in an environment the discount"),
+        ("verify riverswim/4 psrl --criterion episodic,episode=5", "verify serves the discounted criterion, and the"),
+        ("verify riverswim/4 --criterion average", "docs/guides/average_reward.md lists its learners"),
+    ],
+)
+def test_a_criterion_that_is_not_served_is_named(line, says, tmp_path, monkeypatch):
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    ravi.Policy(table=[[0.5, 0.5]] * 4, discount=0.9).save("it.policy")
+    assert says in refused(*shlex.split(line))

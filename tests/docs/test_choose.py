@@ -85,7 +85,8 @@ def test_a_name_that_is_neither_is_told_from_those_that_are(name, says):
         advise(name, 100)
 
 
-@pytest.mark.parametrize("name", ["riverswim/6", "riverswim/6,discount=0.9"])
-def test_the_discount_of_an_id_is_in_the_id(name):
-    with pytest.raises(InputError, match=r"an id says its own: riverswim/6,discount=0.5"):
-        advise(name, 100, discount=0.5)
+def test_the_discount_of_an_mdp_is_given_once():
+    found = advise("riverswim/6", 100, discount=0.5, timed=False)
+    assert found.choices[0].command == "ravi solve riverswim/6,discount=0.5"
+    with pytest.raises(InputError, match=r"the discount is given twice: in riverswim/6,discount=0.9, and as 0.5"):
+        advise("riverswim/6,discount=0.9", 100, discount=0.5)

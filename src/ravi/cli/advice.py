@@ -14,7 +14,7 @@ from ravi.display.printable import duration
 from ravi.live.choices import DISCOUNT, needs_discovery
 from ravi.live.encoders import kind_of
 from ravi.live.environment import world_of
-from ravi.validation import OF_CRITERION, InputError
+from ravi.validation import LEARNERS_OF, OF_CRITERION, InputError
 
 PILOT = 2000  # plays of an environment that are timed
 SOLVED = "exact: the optimum and an optimal policy, with a bound on the error"
@@ -83,15 +83,14 @@ def advise(source: str, steps: Any, *, seeds: Any = 1, discount: float | None = 
 
 
 def _of_table(source: str, T: int, seeds: int, given_seeds: str, gamma: float | None, timed: bool) -> Advice:
-    """told: the seeds as they were given."""
+    """given_seeds: the seeds as they were given."""
     mdp = ids.mdp(source, discount=gamma)
     if mdp.criterion != "discounted":
-        page = {"average": "average_reward.md", "episodic": "episodes.md"}[mdp.criterion]
         raise InputError(
-            f"{mdp.name} is {OF_CRITERION[mdp.criterion]}, and advice is for a discount: docs/guides/{page} lists "
-            "the learners, and ravi solve gives the optimum"
+            f"{mdp.name} is {OF_CRITERION[mdp.criterion]}, and advice is for a discount: "
+            f"{LEARNERS_OF[mdp.criterion]} lists the learners, and ravi solve gives the optimum"
         )
-    whole = source if gamma is None else f"{source},discount={gamma!r}"  # of a file
+    whole = source if gamma is None else f"{source},discount={gamma!r}"
     X, A, B = mdp.transitions.shape
     known = f"a table of {X:,} states, {A} actions and at most {B} successors of a pair, gamma = {mdp.discount:g}"
     rules = [rule for rule in RULES if rule.fits(mdp)]

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from ravi.cli import completion
-from ravi.cli.common import JSON, SEEDS, allow_typed_modules, say, say_json
+from ravi.cli.common import CRITERION, JSON, SEEDS, allow_typed_modules, say, say_json, with_options
+from ravi.validation import InputError
 
 
 class Kind(StrEnum):
@@ -77,6 +78,7 @@ def advise(
     steps: str = "1e5",
     seeds: Annotated[str, SEEDS] = "1",
     discount: float | None = None,
+    criterion: CRITERION = None,
     as_json: JSON = False,
 ) -> None:
     """Recommend learners for a problem: the command, its guarantee, and an estimate of its time.
@@ -88,11 +90,15 @@ def advise(
     steps
         T, the number of steps.
     discount
-        gamma of an environment (default 0.99, for a Box 0.998), or of a file that has none.
+        gamma of an environment (default 0.99, for a Box 0.998), or of an MDP whose id or file does not say it.
     """
+    from ravi import ids
     from ravi.cli.advice import advise
 
     allow_typed_modules(source)
+    if criterion is not None and ids.names_an_environment(source):
+        raise InputError(f"--criterion is for an MDP; {source} is an environment, which is learned for a discount")
+    source = with_options(source, None, criterion)
     found = advise(source, steps, seeds=seeds, discount=discount)
     say_json(found.json()) if as_json else say(found.text())
 

@@ -12,6 +12,7 @@ import typer
 
 from ravi.cli.common import (
     ALLOW_CODE,
+    CRITERION,
     DISCOUNT,
     JSON,
     OPTION,
@@ -47,6 +48,7 @@ def evaluate(
     termination: TERMINATION = None,
     option: OPTION = None,
     discount: DISCOUNT = None,
+    criterion: CRITERION = None,
     seed: SEED = 0,
     allow_code: ALLOW_CODE = False,
     as_json: JSON = False,
@@ -67,12 +69,13 @@ def evaluate(
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
     facts: dict[str, Any] = {"cycles": n, "confidence": confidence, "termination": termination, "seed": seed}
     if env is not None and ids.names_an_mdp(env):
-        env = with_options(env, discount, None)
+        env = with_options(env, discount, criterion)
         if option:
             raise InputError("--option is for an environment; an MDP's options are in its id")
         found = evaluate(kept, env, **facts)
-    elif discount is not None:
-        raise InputError("--discount is for an MDP; in an environment the discount is that of the policy")
+    elif discount is not None or criterion is not None:
+        name = "--criterion" if discount is None else "--discount"
+        raise InputError(f"{name} is for an MDP; in an environment the discount is that of the policy")
     else:
         world = _environment(kept, env, option, allow_code)
         with closing(world), progress_bar(f"playing {policy}") as progress:

@@ -115,6 +115,14 @@ class ContinuousMDP:
         theta = validation.distribution(self.parameter, self.problem.dimension, "parameter")
         object.__setattr__(self, "parameter", theta)
 
+    @property
+    def name(self) -> str:
+        return self.problem.name
+
+    @property
+    def discount(self) -> float:
+        return self.problem.discount
+
 
 @cache
 def _pointer(function: Callable[..., Any], signature: Any) -> Any:

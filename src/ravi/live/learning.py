@@ -28,7 +28,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import effort
-from ravi.core import Ints, Problem
+from ravi.core import MDP, Ints, Playable, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent, agent
 from ravi.live.choices import NO_GAP, Choices, choose, no_interval
@@ -71,7 +71,7 @@ class Halted(KeyboardInterrupt):
 
 
 def learn(
-    env: Any,
+    env: Playable | MDP | str,
     learner: str | Callable[..., Any] | None = None,
     steps: int = STEPS,
     *,

@@ -8,7 +8,7 @@ from typing import Any, overload
 from numpy.typing import ArrayLike
 
 from ravi import ids
-from ravi.core import MDP
+from ravi.core import MDP, AnyMDP, Playable
 from ravi.live.environment import is_an_mdp, world_of
 from ravi.live.learned import Learned
 from ravi.live.policies import Policy
@@ -27,9 +27,9 @@ TOLERANCE = 1e-10
 def evaluate(policy: MDP, on: Numbers, tol: float = TOLERANCE) -> of_tables.Evaluation: ...
 @overload
 def evaluate(
-    policy: Policy | Learned, on: Any = None, tol: float = TOLERANCE, *, discount: float | None = None,
-    cycles: int = 1000, seed: int = 0, confidence: float = 0.95, termination: str | None = None,
-    allow_code: bool = False, progress: Progress | None = None,
+    policy: Policy | Learned, on: Playable | AnyMDP | None = None, tol: float = TOLERANCE, *,
+    discount: float | None = None, cycles: int = 1000, seed: int = 0, confidence: float = 0.95,
+    termination: str | None = None, allow_code: bool = False, progress: Progress | None = None,
 ) -> of_policies.Evaluation: ...  # fmt: skip
 @overload
 def evaluate(policy: Numbers, on: MDP, tol: float = TOLERANCE) -> of_tables.Evaluation: ...

@@ -3,6 +3,7 @@
 `ravi.runtime.api` runs, stops, resumes and keeps runs of whatever answers to `World`; nothing of it is about tables.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -299,12 +300,22 @@ def turning(world: Changing) -> Tabular:
     return Tabular(world.mdp, "changing", adapted, scored)
 
 
-Named: TypeAlias = Any  # what `ravi.run` takes for a world: an MDP, one whose rewards change, a large one, or an id
+class AnyProblem(Protocol):
+    """What an MDP, a large or a continuous one, and a world have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def discount(self) -> float: ...
+
+
+# What `ravi.run` takes for a world: an MDP of any kind, one whose rewards change, an id or a file.
+Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str]
 
 
 def world_named(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
-    made = ids.world(world) if isinstance(world, str) else world
+    made: Any = ids.world(world) if isinstance(world, str) else world
     return made if hasattr(made, "run") else to_run(made)
 
 

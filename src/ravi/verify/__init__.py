@@ -123,6 +123,11 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     """Rewards that change; phases of unknown T; plans on sets of kernels; several backups an epoch; or Algorithm 1."""
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
+    if mdp.criterion == "episodic":
+        raise validation.InputError(
+            f"{mdp.name} is in episodes, and no claim is about these: verify serves the discounted criterion, and the "
+            "average one (criterion=average)"
+        )
     if mdp.criterion == "average":
         setting = average.setting_of(learner, mdp, steps)
         if setting.sets is None:

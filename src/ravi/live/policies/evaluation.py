@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import MDP, Array
+from ravi.core import MDP, Array, Playable
 from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
 from ravi.live.rewards import RewardRange
-from ravi.validation import InputError, StreamError
+from ravi.validation import OF_CRITERION, InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -146,7 +146,7 @@ class Evaluation:
 
 def evaluate(
     policy: Policy,
-    env: Any = None,
+    env: Playable | MDP | str | None = None,
     *,
     cycles: int = 1000,
     seed: int = 0,
@@ -180,6 +180,11 @@ def evaluate(
 
         env = ids.mdp(env) if ids.names_an_mdp(env) else env
     if isinstance(env, MDP):
+        if env.criterion != "discounted":
+            raise InputError(
+                f"{env.name} is {OF_CRITERION[env.criterion]}, and a Policy is evaluated for a discount: "
+                "ravi.evaluate(policy.table, mdp) is for every criterion"
+            )
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
         return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
     stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi import ids, validation
+from ravi.core import MDP, Playable
 from ravi.live.encoders import Encoder, encoder_from, encoder_of
 from ravi.live.environment import Environment, seed_of, world_of
 from ravi.mdps import environments
@@ -47,7 +48,7 @@ class Play(NamedTuple):
 
 def play(
     policy: Policy,
-    env: Any = None,
+    env: Playable | MDP | str | None = None,
     cycles: int = 1,
     *,
     seed: int = 0,
@@ -90,7 +91,12 @@ def play_cycles(
 
 
 def stream_of(
-    policy: Policy, env: Any = None, *, termination: str | None = None, seed: int = 0, allow_code: bool = False
+    policy: Policy,
+    env: Playable | MDP | str | None = None,
+    *,
+    termination: str | None = None,
+    seed: int = 0,
+    allow_code: bool = False,
 ) -> tuple[Environment, bool]:
     """The stream that a policy is played on, numbered as the policy is, and whether it was made here.
 
@@ -105,9 +111,10 @@ def stream_of(
             raise InputError(f"termination is {termination!r}, but the stream {env!r} has its own")
         stream = env
     else:
-        if ours:
-            options = {} if env is None else options_of_origin(learned, env, allow_code)
-            env = world_of(*origin_of(learned, allow_code)) if env is None else world_of(env, options)
+        if env is None:
+            env = world_of(*origin_of(learned, allow_code))
+        elif isinstance(env, str):
+            env = world_of(env, options_of_origin(learned, env, allow_code))
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
@@ -269,7 +276,7 @@ class Episode(NamedTuple):
 
 def episodes(
     policy: Policy,
-    env: Any,
+    env: Playable | str | None,
     number: int,
     *,
     render: str | None,

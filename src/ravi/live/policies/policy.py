@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi import validation
-from ravi.core import Array, Floats
+from ravi.core import MDP, Array, Floats, Playable
 from ravi.live.encoders import Composite, Digits, Discrete, Encoder, Labels, encoder_from, label_of
 from ravi.live.grid import Grid
 from ravi.runtime import archive
 from ravi.validation import InputError, require_pandas
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ravi.importers.imported import Imported
     from ravi.live.policies.playing import Episode
     from ravi.runtime.archive import Place
 
@@ -110,7 +113,12 @@ class Policy:
 
     @staticmethod
     def of(
-        where: Any, table: Any, discount: float | None = None, *, termination: str = "absorb", learner: str = ""
+        where: Playable | MDP | Imported | str,
+        table: Any,
+        discount: float | None = None,
+        *,
+        termination: str = "absorb",
+        learner: str = "",
     ) -> Policy:
         """The policy of a table (X, A), of one action per state (X,), or of `ravi.solve(mdp)`; (S, X, A) is by the
         steps since a reset.
@@ -164,7 +172,11 @@ class Policy:
         return action.item() if isinstance(action, np.int64) else action
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+        self,
+        observation: Any,
+        state: ArrayLike | None = None,
+        episode_start: ArrayLike | None = None,
+        deterministic: bool = False,
     ) -> tuple[Any, Any]:
         """The action for an observation and the state of the policy, as Stable-Baselines3's `predict` has them.
 
@@ -189,7 +201,7 @@ class Policy:
 
     def play(
         self,
-        env: Any = None,
+        env: Playable | str | None = None,
         episodes: int = 1,
         *,
         render: str | None = None,
