@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 UPPER = 0.9  # the quantile over seeds that tables show: a mean hides seeds that went badly
 TIE = "\N{ALMOST EQUAL TO}"
 NOTE = (
-    f"{percent(UPPER)}: nine seeds in ten have at most this. behind: by how much more than the best,\n"
-    f"seed by seed, at levels corrected for the number of learners; {TIE}: the seeds do\nnot show that it is more"
+    f"{percent(UPPER)}: this quantile over seeds. behind: by how much more than the learner with the\n"
+    "least mean, seed by seed; each interval by itself, at Holm's levels for these\n"
+    f"learners; {TIE}: the seeds do not show that it is more"
 )
 
 
@@ -43,7 +44,7 @@ class Comparison:
     runs
         The `Run` of each learner on each MDP, by (learner, mdp).
     level
-        The probability with which an interval holds the truth.
+        The nominal level of the interval of a mean by itself; those of differences have Holm's levels, at least this.
 
     Examples
     --------
@@ -122,9 +123,7 @@ class Comparison:
     def rows(self, mdp: str) -> list[tuple[str, ...]]:
         """The table of one MDP of the `mdps`, as text: a head, and a row for every learner, the best first."""
         found, held, share = self.best[mdp], self.scores.values, percent(self.level)
-        rows: list[tuple[str, ...]] = [
-            ("learner", f"mean regret [{share}]", percent(UPPER), "max", f"behind [{share}]")
-        ]
+        rows: list[tuple[str, ...]] = [("learner", f"mean regret [{share}]", percent(UPPER), "max", "behind")]
         for name in sorted(self.learners, key=lambda name: (name != found.learner, held[name][mdp].mean())):
             values, behind = held[name][mdp], found.behind.get(name)
             above = "best" if name == found.learner and len(self.learners) > 1 else ""

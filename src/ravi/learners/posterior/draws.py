@@ -31,7 +31,7 @@ of the span: sweeps that bring a change to 0.2 of it leave at most 0.7 to the ne
 In the average reward the plan of step t has the discount gamma_t = 1 - 1 / (t + 1). Its policy has, from every start, a
 gain within (1 - gamma_t) span(h) + goal of the best under P, h a bias of that: with T u - u in [l, l + goal], gains are
 at least l + (1 - gamma_t) min u, and g* - (1 - gamma_t) span(h) <= (1 - gamma_t) min V <= (1 - gamma_t) min u + l +
-goal for the fixed point V >= (g* + h - max h) / (1 - gamma_t). Sweeps mix a change with the one before, against
+goal for the fixed point V >= g* / (1 - gamma_t) + h - max h. Sweeps mix a change with the one before, against
 periods.
 """
 

@@ -13,12 +13,15 @@ Theorem (scale = 1). For every T, with rho_T = ln(X S / delta_T) + kappa(T), rho
 
 Proof. Lemma 1 of kl.md needs one fixed function and one pair of every state: here V*_{h+1} and (x, pi*_h(x)), for S
 stages, whence X S. So with probability 1 - delta_t all of these sets have max <q, V*_{h+1}> >= P V*_{h+1}, and
-backwards V_h >= V*_h: maxima of averages are monotone. Where that is not so, an episode costs at most S: S + 2 sqrt(S X
-A T) in all. Else it costs at most V_0 - V^pi_0 = E_pi sum_h <q_h - P, V_{h+1}>. By Pinsker's inequality for V in an
-interval of length S, a term is at most S (sqrt(rho / 2n) + sqrt(rho_G / 2n)) where n >= 1 and KL(p_hat || P) <= rho_G /
-n, which holds of all pairs and n but with probability 1 / T (kl.md), and S where n = 0, which S plays of a pair at most
-are. n stays as it is within an episode: the sum of 1 / sqrt(n) over the plays of a pair with n >= 1 is at most 2 sqrt(2
-n_end) + 2 S (`ravi.learners.ravi_ucb.in_episodes`), and sum sqrt(n_end) <= sqrt(X A T).
+backwards V_h >= V*_h: maxima of averages are monotone. Where that is not so, an episode costs at most S: S + 2 sqrt(S
+X A T) in all. (Where T cuts an episode off, the regret is the linear interpolation of those at its two ends, and the
+bound, concave in the number of plays at fixed radii, holds in between.) Else it costs at most V_0 - V^pi_0 = E_pi
+sum_h <q_h - P, V_{h+1}>. By Pinsker's inequality for V in an interval of length S, a term is at most S (sqrt(rho /
+2n) + sqrt(rho_G / 2n)) where n >= 1 and KL(p_hat || P) <= rho_G / n, which holds of all pairs and n but with
+probability 1 / T (kl.md; of the counts at the start of an episode, which costs S where it fails, together 1), and S
+where n = 0, which S plays of a pair at most are. n stays as it is within an episode: the sum of 1 / sqrt(n) over the
+plays of a pair with n >= 1 is at most 2 sqrt(2 n_end) + 2 S (`ravi.learners.ravi_ucb.in_episodes`), and sum
+sqrt(n_end) <= sqrt(X A T).
 """
 
 from __future__ import annotations

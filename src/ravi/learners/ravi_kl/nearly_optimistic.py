@@ -190,7 +190,7 @@ def _nearly(own, i, choice, level, tol):  # type: ignore[no-untyped-def]
             i, own.successors, own.initial, own.numbers.gamma, sets, 1.0, tol,
             (own.own, best.dual, best.bound, best.visits), choice, True, own.room.of_sets,
         )  # fmt: skip
-        if its_return >= best_return - slack * (best_return - half_return):
+        if half_return > -np.inf and its_return >= best_return - slack * (best_return - half_return):
             if own.numbers.gamma < 1.0:
                 chosen = choice[i]
             else:

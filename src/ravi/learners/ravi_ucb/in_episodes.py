@@ -8,7 +8,7 @@ backwards over h = S - 1, ..., 0 before episode k:
     pi_h^k     = pi_h^{k-1} exp(eta (Q_h^k - V_h^k))
 
 Theorem. For every eta > 0, if |(P_hat - P) V| <= CB at all pairs for all V in [0, S]^X (Lemma 5.1 with S for H, with
-probability 1 - delta), then the regret of K episodes is at most
+probability 1 - delta; where not, delta T more), then the expected regret of K episodes is at most
 
     (1 / eta) sum_h E_{pi*} KL(pi*_h(. | x_h) || pi_0(. | x_h)) + 2 E sum_t CB(x_t, a_t).
 
@@ -18,7 +18,9 @@ validity gives r + P V_{h+1}^k <= Q_h^k <= r + P V_{h+1}^k + 2 CB. With p = pi*_
     V*_0 - V_0^k <= (1 / eta) sum_h E_{pi*} [KL(pi*_h || pi_h^{k-1}) - KL(pi*_h || pi_h^k)](x_h),
 
 and the law of x_h under pi* is the same in every episode, so that the sum over k telescopes. With p = pi_h^k,
-V_h^k - <pi_h^k, Q_h^k> = -KL(pi_h^k || pi_h^{k-1}) / eta <= 0, so V_0^k - V_0^{pi^k} <= 2 E_{pi^k} sum_h CB.
+V_h^k - <pi_h^k, Q_h^k> = -KL(pi_h^k || pi_h^{k-1}) / eta <= 0, so V_0^k - V_0^{pi^k} <= 2 E_{pi^k} sum_h CB. Where T
+cuts an episode off, the regret is the linear interpolation of those at its two ends, and the bound, concave in the
+number of plays, holds in between.
 
 So a large eta costs nothing here, and nothing is left of the H^2 sqrt(2 T ln A) of Theorem 4.1: that is the price of
 one backup an epoch, and an episode makes all S of them. eta = S max(ln A, 1) makes the first term at most 1, and eta to
