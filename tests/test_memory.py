@@ -159,7 +159,7 @@ def test_tables_of_changing_rewards_are_reckoned(room):
     mdp = ravi.mdp("riverswim/4")
     with pytest.raises(TooLarge, match=r"tables of shape \(1000000000, 4, 2\) would need 192 GB"):
         changing(mdp, np.broadcast_to(0.5, (10**9, 4, 2)))
-    with pytest.raises(InputError, match="mdp is 5, not an MDP"):
+    with pytest.raises(InputError, match="mdp is 5, not an id"):
         changing(5, np.zeros((1, 4, 2)))
     with pytest.raises(InputError, match="left is 'much', not a number"):
         tides(left="much")
@@ -187,8 +187,10 @@ def test_as_many_actions_as_a_hypercube_has_are_solved_and_played():
 
 RUNS = {
     "seeds": ({"seeds": 10**6}, "under 1,000,000 seeds would need .* GB; 1 GB are free: lower seeds"),
-    "points": ({"steps": 2**31 - 2, "points": 10**10}, "uniform on riverswim/6 would need 120 GB.*: lower points"),
-    "streams": ({"steps": 2**31 - 2, "record": "stream"}, "uniform on riverswim/6 would need 27.9 GB"),
+    "points": (
+        {"steps": 2**31 - 2, "points": 10**10, "seeds": 1}, "uniform on riverswim/6 would need 120 GB.*: lower points",
+    ),
+    "streams": ({"steps": 2**31 - 2, "record": "stream", "seeds": 1}, "uniform on riverswim/6 would need 27.9 GB"),
 }  # fmt: skip
 
 
@@ -220,7 +222,7 @@ def test_memory_that_runs_out_unreckoned_is_told(monkeypatch):
         raise MemoryError("Unable to allocate 298. GiB")
 
     with pytest.raises(TooLarge, match=r"uniform on riverswim/4 needs more memory than there is \(Unable to"):
-        ravi.run(learner._replace(init=init), mdp, 10)
+        ravi.run(learner._replace(init=init), mdp, 10, 1)
 
 
 def test_a_log_of_epochs_that_outgrows_memory_is_told(monkeypatch):

@@ -26,6 +26,7 @@ IDS = [
     "ucbvi-gamma,scale=0.005", "q-learning", "ucb-q,scale=0.0003", "liu-su,scale=0.0003", "delayed-q,m=1",
     "md-mpi,scale=0.01,step_scale=30", "politex,phase=2", "uniform", "optimum", "psrl,support=on",
     "ucbvi,scale=0.03", "ucbvi,scale=0.03,bonus=hoeffding", "optimistic-q,scale=0.01",
+    "optimistic-q/average,scale=0.01,span=0.5",
 ]  # fmt: skip
 # Of those whose seeds plan together.
 MIXTURES = [

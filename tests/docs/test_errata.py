@@ -692,7 +692,7 @@ def test_e29_a_policy_update_is_one_backup():
     mdp, calls = garnet(3, 2, 2, 0, 0.8), []
     estimator = counts(mdp.problem)
     watched = estimator._replace(expect=lambda D, V: calls.append(1) or estimator.expect(D, V))
-    made = run(ravi_ucb.generic(mdp.problem, watched, multiple_of_width(2.0, watched), 0.3), mdp, 100)
+    made = run(ravi_ucb.generic(mdp.problem, watched, multiple_of_width(2.0, watched), 0.3), mdp, 100, 1)
     assert len(calls) == len(made.T_k[0])
 
 

@@ -163,7 +163,7 @@ def sticks_of(problem: Problem, theta: float, goal: float) -> int:
     if needed > MOST_STICKS:
         raise validation.InputError(
             f"a row of {problem.states} states takes {needed:.3g} draws with prior={theta / problem.states:g}, and "
-            f"{MOST_STICKS} are the most: lower the prior, or give the support (support=on)"
+            f"{MOST_STICKS} are the most: lower the prior, raise the tolerance, or give the support (support=on)"
         )
     return 4 * math.ceil(needed / 4)
 
