@@ -15,7 +15,7 @@ import ravi
 from ravi import kit
 
 MODULES = ("gymnasium", "importers", "ranges", "validation")  # whose functions have docstrings of their own
-BY_PAGE = {"Array", "NEVER", "ScratchArray", "compiled", "compiled_learner", "each", "team"}  # which explains them
+BY_PAGE = {"Array", "NEVER", "Buffer", "compiled", "compiled_learner", "each", "team"}  # which explains them
 PAGE, GUIDE = (Path(__file__).parents[1] / "docs" / name for name in ("reference/kit.md", "guides/add_a_learner.md"))
 
 

@@ -513,7 +513,7 @@ class Seedwise(NamedTuple):
         own, i, t, x, a, y, slot, reset, x_{t+1} -> whether the epoch ends, at every step. One thread runs it.
     own
         State, number of teams (and keys (n,) where `keyed`) -> the arrays and numbers that both are given, with a
-        `ravi.kit.ScratchArray` for each array that nothing keeps.
+        `ravi.kit.Buffer` for each array that nothing keeps.
     reset
         Whether a reset ends an epoch.
     changes

@@ -8,8 +8,7 @@ which they live may move. docs/reference/kit.md has each name by what it is for.
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, each, team
-from ravi._jit.teams import Room as ScratchArray
+from ravi._jit.teams import NEVER, Buffer, each, team
 from ravi.core import MDP, Array, Estimator, Learner, Measure, Path, Problem, Seedwise, Until
 from ravi.estimators.counts import Counts, counts, tallies, tally
 from ravi.planning.bellman import expect_with
@@ -21,8 +20,35 @@ from ravi.testing import Breach, check
 from ravi.validation import InputError
 
 __all__ = [
-    "MDP", "NEVER", "Array", "Breach", "Counts", "Estimator", "InputError", "Learner", "Measure", "Path", "Problem",
-    "ScratchArray", "Seedwise", "Until", "at_reset", "check", "compiled", "compiled_learner", "counts", "doubling",
-    "each", "expect_with", "never", "ranges", "reset_or_doubling", "tallies", "tally", "team", "uniform", "validation",
+    "MDP",
+    "NEVER",
+    "Array",
+    "Breach",
+    "Buffer",
+    "Counts",
+    "Estimator",
+    "InputError",
+    "Learner",
+    "Measure",
+    "Path",
+    "Problem",
+    "Seedwise",
+    "Until",
+    "at_reset",
+    "check",
+    "compiled",
+    "compiled_learner",
+    "counts",
+    "doubling",
+    "each",
+    "expect_with",
+    "never",
+    "ranges",
+    "reset_or_doubling",
+    "tallies",
+    "tally",
+    "team",
+    "uniform",
+    "validation",
     "whenever",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ class Case:
         if mdp.features is not None:
             self.psi = np.zeros((self.X, self.A, self.X, mdp.dimension))
             np.put_along_axis(self.psi, mdp.successors[..., None].astype(np.int64), mdp.features, axis=2)
-        self.told = made.settings.get("support") == "on"  # the rows:
+        self.knows_support = made.settings.get("support") == "on"  # the rows:
         self.rows = [[mdp.successors[x, a][mdp.transitions[x, a] > 0] for a in range(self.A)] for x in range(self.X)]
 
     def epochs(self):

@@ -122,7 +122,7 @@ def ravi_kl(c):
         for h in reversed(range(S)):
             for x in range(c.X):
                 for a in range(c.A):
-                    there = c.rows[x][a] if c.told else np.arange(c.X)
+                    there = c.rows[x][a] if c.knows_support else np.arange(c.X)
                     n, u = N[x, a].sum(), V[h + 1][there]
                     rho = s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
                     best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u

@@ -81,7 +81,7 @@ def kl_ucrl(c, m):
 
 def phases(c, rows):
     """Every phase: u, the gain, and the policy; `rows` gives one of the functions above."""
-    inner, span = rows(c, c.mdp.branching if c.told else c.X), c.settings.get("span", inf)
+    inner, span = rows(c, c.mdp.branching if c.knows_support else c.X), c.settings.get("span", inf)
     mixing = 1.0 if c.gamma < 1 else 0.9
     # Initialise: no plays
     plays, moves, u = np.zeros((c.X, c.A)), np.zeros((c.X, c.A, c.X)), np.zeros(c.X)
@@ -95,7 +95,7 @@ def phases(c, rows):
                 """r + gamma max (or, with sign -1, gamma min) of <p, u> over the plausible p, and resets."""
                 Q = np.empty((c.X, c.A))
                 for x, a in np.ndindex(c.X, c.A):
-                    row, n = c.rows[x][a] if c.told else np.arange(c.X), before[x, a]
+                    row, n = c.rows[x][a] if c.knows_support else np.arange(c.X), before[x, a]
                     value = sign * u[row]
                     best = value.max() if n == 0 else inner(moves[x, a, row] / n, n, t_k, value) @ value
                     Q[x, a] = (c.r[x, a] if sign == 1 else 0.0) + c.gamma * sign * best

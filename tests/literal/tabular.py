@@ -33,7 +33,7 @@ def fixed_point(c, backup):
 
 def limit(c, V):
     """What a pair is worth at most; of known successors (support=on), r + gamma times the best of them."""
-    if not c.told:
+    if not c.knows_support:
         return np.full((c.X, c.A), c.H)
     return np.minimum(c.H, c.r + c.gamma * np.array([[V[row].max() for row in rows] for rows in c.rows]))
 
@@ -82,7 +82,7 @@ def mbie(c):
         # the distribution of the L1 ball that maximises sum_s' T(s') V(s')
         Q = limit(c, V)
         for x, a in np.argwhere(n > 0):
-            to = c.rows[x][a] if c.told else np.arange(c.X)
+            to = c.rows[x][a] if c.knows_support else np.arange(c.X)
             best = inner_l1(N[x, a, to] / n[x, a], c.settings["radius"] / sqrt(n[x, a]), V[to])
             Q[x, a] = c.r[x, a] + c.gamma * best @ V[to]
         return Q
@@ -120,7 +120,9 @@ def ucbvi_gamma(c):
             UCB += np.sqrt(8 * p @ np.minimum(100 * B, c.H**2) / k)
         most = np.minimum(Q, limit(c, V))
         new = np.minimum(most, c.r + c.gamma * PV + c.gamma * s["scale"] * UCB)
-        return np.where((n == 0) & c.told, most, new)  # of an unplayed pair whose successors are known it knows no more
+        return np.where(
+            (n == 0) & c.knows_support, most, new
+        )  # of an unplayed pair whose successors are known it knows no more
 
     return at_every_step(c, np.full((c.X, c.A), c.H), learn)
 

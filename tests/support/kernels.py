@@ -28,7 +28,7 @@ HOPPER = (9, 0)
 
 def type_of(leaf):
     """As an array of a GPU has it."""
-    if isinstance(leaf, (teams.Room, np.ndarray)):
+    if isinstance(leaf, (teams.Buffer, np.ndarray)):
         return types.Array(typeof(np.empty(0, leaf.dtype)).dtype, len(leaf.shape), "C")
     if isinstance(leaf, tuple):
         parts = [type_of(part) for part in leaf]
@@ -51,7 +51,7 @@ def loops(learner, n=2):
     called, plain = {}, teams.over_seeds
 
     def noted(loop, where, *arguments, rooms=()):
-        called[loop] = (*arguments, *(teams.Room((1, *shape)) for shape in rooms))
+        called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in rooms))
         plain(loop, where, *arguments, rooms=rooms)
 
     holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]

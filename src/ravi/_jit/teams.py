@@ -40,7 +40,7 @@ from ravi._jit.functions import compiled
 NEVER = np.iinfo(np.int64).max  # a step that never comes
 
 
-class Room(NamedTuple):
+class Buffer(NamedTuple):
     """The shape of an uninitialised scratch array, which is allocated on the device on which a loop runs."""
 
     shape: tuple[int, ...]  # of teams first
@@ -48,13 +48,13 @@ class Room(NamedTuple):
 
 
 def made(tree: Any) -> Any:
-    """Nested tuples with every `Room` allocated in the memory of the host."""
-    return mapped(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Room) else leaf, tree)
+    """Nested tuples with every `Buffer` allocated in the memory of the host."""
+    return mapped(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Buffer) else leaf, tree)
 
 
 def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
-    """Nested tuples with `change` applied to every leaf; a `Room` is a leaf."""
-    if isinstance(tree, Room) or not isinstance(tree, tuple):
+    """Nested tuples with `change` applied to every leaf; a `Buffer` is a leaf."""
+    if isinstance(tree, Buffer) or not isinstance(tree, tuple):
         return change(tree)
     parts = [mapped(change, part) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
@@ -79,7 +79,7 @@ def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tup
             arguments += tuple(np.empty((1, *shape)) for shape in rooms)
         loop(0, len(where), *arguments)
     else:
-        gpu.over_seeds(loop, len(where), arguments + tuple(Room((1, *shape)) for shape in rooms))
+        gpu.over_seeds(loop, len(where), arguments + tuple(Buffer((1, *shape)) for shape in rooms))
 
 
 def like(array: Any, shape: tuple[int, ...]) -> Any:

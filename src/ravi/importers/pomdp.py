@@ -212,7 +212,7 @@ class _Reader:
         self.start = among / among.sum()
 
     def _sized(self, line: int, word: str) -> None:
-        """Room for T and R, once states and actions are known."""
+        """Space for T and R, once states and actions are known."""
         if self.P is not None:
             return
         X, A = len(self.states), len(self.actions)

@@ -478,7 +478,7 @@ class Agent:
         self._read()
 
     def grow(self, states: int, actions: int) -> None:
-        """Room for more states and actions. What was seen and planned stays; the learner's constants are those of the
+        """Buffer for more states and actions. What was seen and planned stays; the learner's constants are those of the
         larger table."""
         X, A, _ = self.table.sizes
         states, actions = validation.whole(states, "states", X), validation.whole(actions, "actions", A)

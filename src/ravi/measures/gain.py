@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Room, first, sync, team
+from ravi._jit.teams import Buffer, first, sync, team
 from ravi.core import MDP, Array, Measure, Recorder
 from ravi.measures.curve import Curve, add_steps, curve, grid
 from ravi.measures.recording import compiled_measure
@@ -54,7 +54,7 @@ def gain_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution) ->
         return {"gain_regret": m.regret.values, "gain_regret_total": total, "gain_regret_error": off}
 
     def own(m: Lost, teams: int, rows: int) -> tuple[Any, ...]:
-        scratch = Room((teams, X, X)), Room((teams, X, X), np.bool_), Room((teams, 4, X)), Room((teams, A))
+        scratch = Buffer((teams, X, X)), Buffer((teams, X, X), np.bool_), Buffer((teams, 4, X)), Buffer((teams, A))
         return times, *m.regret, m.policy, m.loss, m.key, m.plays, solution.gain, arrays, scratch
 
     return compiled_measure("gain", init, results, Recorder(_record, own, reads=1))

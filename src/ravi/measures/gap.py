@@ -39,7 +39,7 @@ import numpy as np
 
 from ravi._jit.functions import bound as bound_to
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Room, alone, each, first, made, sync, team, team_max, team_min, team_sum
+from ravi._jit.teams import Buffer, alone, each, first, made, sync, team, team_max, team_min, team_sum
 from ravi.core import MDP, Array
 from ravi.planning.bellman import predecessors
 from ravi.planning.certificates import EPS, Tables, tables
@@ -72,11 +72,11 @@ def track(mdp: MDP, n: int) -> Tracked:
     )  # fmt: skip
 
 
-def scratch(X: int, A: int, teams: int) -> tuple[Room, ...]:
+def scratch(X: int, A: int, teams: int) -> tuple[Buffer, ...]:
     """What teams write while they follow: rho_V (teams, X) and rho_d, V and d of the policy before (teams, X, 2), the
     policy that is played (teams, X, A), gamma d pi of every pair (teams, A X); and for elimination (teams, X, X)."""
     few = X if X <= SMALL else 1
-    return tuple(Room((teams, *shape)) for shape in ((X,), (X,), (X, 2), (X, A), (A * X,), (few, few)))
+    return tuple(Buffer((teams, *shape)) for shape in ((X,), (X,), (X, 2), (X, A), (A * X,), (few, few)))
 
 
 class Entries(NamedTuple):

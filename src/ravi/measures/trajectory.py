@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
+from ravi._jit.teams import Buffer, each, first, sync, team, team_max, team_min
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.recording import compiled_measure
@@ -72,7 +72,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
 
     def own(m: Trajectory, teams: int, rows: int) -> tuple[Any, ...]:
         X, A = mdp.states, mdp.actions
-        scratch = Room((teams, X)), Room((teams, X)), Room((teams, X, A))
+        scratch = Buffer((teams, X)), Buffer((teams, X)), Buffer((teams, X, A))
         against = solution.V, solution.error, tables(mdp), TOLERANCE, sweep_limit(mdp.discount, EPS)
         return (times, *m.regret), tuple(m[:4]), tuple(m[5:]), against, scratch
 

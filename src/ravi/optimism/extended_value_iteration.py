@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Room, each, sync, team_max, team_min
+from ravi._jit.teams import Buffer, each, sync, team_max, team_min
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 
@@ -68,10 +68,10 @@ def given(rewards: Array, successors: Array, discount: float, D: Counts, parts: 
     by_pair, by_move, whole = (parts, X * A), (parts, X * A, B), np.int32
     return Given(
         rewards.reshape(-1, X * A), successors.reshape(X * A, B), discount, D.visits.reshape(-1, X * A),
-        D.moves.reshape(-1, X * A, B), reference, Room(by_pair), Room(by_pair), Room(by_pair, whole),
-        Room(by_move, whole), Room(by_move), Room(by_move), Room(by_pair, whole), Room(by_pair),
-        Room((parts, X), whole), Room((parts, X), whole), Room((parts, X + 1)), Room((parts,), np.bool_),
-        Room((parts, LANES if B * B > 4 * X else 0, X)),
+        D.moves.reshape(-1, X * A, B), reference, Buffer(by_pair), Buffer(by_pair), Buffer(by_pair, whole),
+        Buffer(by_move, whole), Buffer(by_move), Buffer(by_move), Buffer(by_pair, whole), Buffer(by_pair),
+        Buffer((parts, X), whole), Buffer((parts, X), whole), Buffer((parts, X + 1)), Buffer((parts,), np.bool_),
+        Buffer((parts, LANES if B * B > 4 * X else 0, X)),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ravi._jit import teams
 from ravi._jit.functions import compiled, effort, instance, uncounted
-from ravi._jit.teams import NEVER, Room, enough, first, seeds, some, sync
+from ravi._jit.teams import NEVER, Buffer, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
 from ravi.runtime.python import Batch, Task, path_length
 from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
@@ -154,7 +154,7 @@ def arguments(
     epochs: int, length: int,
 ) -> Arguments:  # fmt: skip
     """The arguments of `_advance` after `epochs` (at most so many) and `mark`, with paths of `length` steps: nested
-    tuples of numbers, of arrays and views of the batch's arrays, and of `ravi._jit.teams.Room`."""
+    tuples of numbers, of arrays and views of the batch's arrays, and of `ravi._jit.teams.Buffer`."""
     seedwise = learner.seedwise
     assert seedwise is not None
     n, state = len(batch.walkers.time), batch.state
@@ -165,7 +165,7 @@ def arguments(
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy.reshape(n, -1, A),
         state.policy if staged else state.policy[:, None], tuple(batch.walkers), tuple(empty_path(n, length)),
         np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, state.age if staged else NO_AGES,
-        Room((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
+        Buffer((teams, AHEAD, 4)), written, seedwise.of(state, teams, batch.walkers.key),
         (*kept, *[()] * (len(NAMES) - len(kept))),
     )  # fmt: skip
 

@@ -88,7 +88,7 @@ class Memory:
 
     def there(self, leaf: Any) -> Any:
         """A leaf of the arguments of a kernel, as the GPU takes it."""
-        if isinstance(leaf, teams.Room) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
+        if isinstance(leaf, teams.Buffer) or (isinstance(leaf, np.ndarray) and leaf.size == 0):
             return self.scratch(leaf, range(len(leaf.shape)))
         if not isinstance(leaf, np.ndarray):
             return leaf
@@ -166,7 +166,7 @@ class OnGpu:
         shared = {_place(array) for array in back}
 
         def there(leaf: Any) -> Any:
-            if isinstance(leaf, teams.Room):
+            if isinstance(leaf, teams.Buffer):
                 last = len(leaf.shape) - 1
                 return self.memory.scratch(leaf, range(last, -1, -1) if threads == 1 else [0, *range(last, 0, -1)])
             if isinstance(leaf, np.ndarray) and leaf.ndim > 1 and leaf.size and _place(leaf) not in shared:
@@ -317,7 +317,7 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
     shape = -(-n * threads // block), (threads, block // threads)
 
     def there(leaf: Any) -> Any:
-        if isinstance(leaf, teams.Room):
+        if isinstance(leaf, teams.Buffer):
             return memory.there(leaf._replace(shape=(shape[0] * shape[1][1], *leaf.shape[1:])))
         return cuda.as_cuda_array(leaf, sync=False) if isinstance(leaf, cupy.ndarray) else memory.there(leaf)
 

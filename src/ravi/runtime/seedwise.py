@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ravi._jit.functions import compiled, instance
-from ravi._jit.teams import Room, made, mapped
+from ravi._jit.teams import Buffer, made, mapped
 from ravi.core import Array, Learner, Path, Seedwise, Until
 from ravi.runtime.walk import keep, learn, walking
 from ravi.schedules import whenever
@@ -69,7 +69,7 @@ class _Planning:
         left = None if self.form.left is None else self.form.left(given)
 
         def held(leaf: Any) -> Any:
-            if not isinstance(leaf, Room):
+            if not isinstance(leaf, Buffer):
                 return leaf
             key = next(places), leaf, leaf is left and not new
             if key not in self.rooms or (leaf is left and new):

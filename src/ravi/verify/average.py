@@ -118,9 +118,9 @@ SHARED = ("K1", "K9a", "K9b", "K9c", "K9d")  # of `sets`: counts, and sums of wi
 def explicit(setting: RunSetting) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = setting.mdp, setting.sets
-    if given.scale != 1 or setting.told.reward_scale != 1:
+    if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.told.rewards is not None
+    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.side.rewards is not None
     found = theory.average(
         D, X, A, outcomes(mdp, True), setting.steps, slack=given.slack, tolerance=theory.TOLERANCE,
         unknown_rewards=unknown,
@@ -141,13 +141,13 @@ def setting_of(learner: Learner, mdp: MDP, steps: int) -> RunSetting:
     parts = Parts(nothing, nothing, nothing, np.zeros(mdp.states), np.full(mdp.rewards.shape, 1 / mdp.actions))
     P, best, X, A = dense(mdp, mdp.transitions), solve(mdp, tol=1e-12), mdp.states, mdp.actions
     times, fastest = hitting_times(P)
-    D, told, given, bound = hardness(mdp).diameter, learner.side_information, learner.sets, np.inf
+    D, side, given, bound = hardness(mdp).diameter, learner.side_information, learner.sets, np.inf
     if given is not None and given.delta is not None:
-        if given.scale == 1 and not told.support:
+        if given.scale == 1 and not side.support:
             bound = 34 * D * X * sqrt(A * steps * log(steps / given.delta))
         given = None
     truth = Truth(D, times, fastest, bound)
-    return RunSetting(mdp, parts, told, steps, best, nothing, P, nothing, given, average=truth)
+    return RunSetting(mdp, parts, side, steps, best, nothing, P, nothing, given, average=truth)
 
 
 def hitting_times(P: Array) -> tuple[Array, Array]:
@@ -164,14 +164,14 @@ def hitting_times(P: Array) -> tuple[Array, Array]:
 def plan_of(s: Played) -> Plan:
     setting, mdp, state, moves, time = s.setting, s.setting.mdp, s.states, s.books.moves, s.starts.astype(float)
     given, X, A, n, best = setting.sets, mdp.states, mdp.actions, moves.sum(-1), solution_of(setting)
-    D, support = Counts(n.astype(np.int32), moves.astype(np.int32)), setting.told.support
-    successors, unknown = on_support(mdp, support).successors, setting.told.rewards is not None
+    D, support = Counts(n.astype(np.int32), moves.astype(np.int32)), setting.side.support
+    successors, unknown = on_support(mdp, support).successors, setting.side.rewards is not None
     bounds = X * (X + 1) + X * unknown
     level = np.log(bounds / theory.levels(1.0, X, A, theory.stage(np.maximum(time, 1))))
     rho = given.scale * (level[:, None, None] + sets.worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
     if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.told.reward_scale)
+        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.side.reward_scale)
         earned = state.earned.plays
 
     def most(u: Array, share: float = 1.0) -> Array:

@@ -30,9 +30,9 @@ registry = Registry()
 claim = registry.claim
 
 
-def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
+def claims_of(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     """The claims of a variant that stand where T is not known, and those of this file."""
-    return (*(one for one in told if one.id not in REPLACED), *registry.claims)
+    return (*(one for one in claims if one.id not in REPLACED), *registry.claims)
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> RunSetting:

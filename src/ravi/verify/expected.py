@@ -17,7 +17,7 @@ from ravi.verify.setting import RunSetting
 
 def learned(setting: RunSetting) -> bool:
     """Whether rewards are not known."""
-    return setting.told.rewards is not None
+    return setting.side.rewards is not None
 
 
 def estimate(setting: RunSetting, books: Books, V: Array) -> Array:
@@ -67,11 +67,11 @@ def _of_sets(setting: RunSetting, books: Books, V: Array) -> tuple[Array, Array]
     """L = min_C <q, V> and U = max_C <q, V>, for C of the radius that holds for all V   (n, X, A) each."""
     mdp = setting.mdp
     moves = books.moves
-    n, m = moves.sum(-1), outcomes(mdp, setting.told.support)
+    n, m = moves.sum(-1), outcomes(mdp, setting.side.support)
     likely = xlogy(moves, moves / np.maximum(n, 1)[..., None]).sum(-1)
     mixed = (gammaln(moves + 0.5) - gammaln(0.5)).sum(-1) - gammaln(n + m / 2) + gammaln(m / 2)
     rho = _scale(setting) * (log(mdp.states * mdp.actions / setting.delta) + likely - mixed)
-    support = setting.told.support
+    support = setting.side.support
     return -by_dual(mdp, moves, rho, support, -V), by_dual(mdp, moves, rho, support, V)
 
 
@@ -139,7 +139,7 @@ def _proven(setting: RunSetting) -> float:
     """beta that is proven to be valid."""
     mdp, T, delta = setting.mdp, setting.steps, setting.delta
     if setting.has("sets"):
-        return kl.beta_mirror(setting.H, mdp.states, mdp.actions, outcomes(mdp, setting.told.support), T, delta)
+        return kl.beta_mirror(setting.H, mdp.states, mdp.actions, outcomes(mdp, setting.side.support), T, delta)
     if not setting.dimension:
         return constants.beta_tabular_l1(setting.H, mdp.states, mdp.actions, T, delta)
     grown = mdp.dimension * log(1 + T * _size(setting) ** 2 / (setting.lam * mdp.dimension))
@@ -166,13 +166,13 @@ def reward_spread(setting: RunSetting) -> float:
 def reward_sum(setting: RunSetting) -> float:
     """E[sum_{t <= T+} b], at most. A smaller reward_scale than 1 is held against the bound of 1: that of 0 is met with
     equality by one pair that is played once, and Student's t needs room."""
-    mdp, s = setting.mdp, max(setting.told.reward_scale, 1.0) * reward_spread(setting)
+    mdp, s = setting.mdp, max(setting.side.reward_scale, 1.0) * reward_spread(setting)
     return unknown_rewards.bonus_sum(setting.H, mdp.states, mdp.actions, setting.steps, s)
 
 
 def valid(setting: RunSetting) -> bool:
     """Whether bonuses are at least those that are proven to be valid; of RAVI-UCB+, those themselves."""
-    if learned(setting) and setting.told.reward_scale < 1:
+    if learned(setting) and setting.side.reward_scale < 1:
         return False
     if setting.stated.beta is not None:
         return setting.beta >= setting.gamma * _proven(setting)

@@ -75,7 +75,7 @@ def counts(s: Played) -> Measured:
 
 @claim("K2", "max_C <q, V> is the minimum of its dual", "docs/explanation/kl.md")
 def duality(s: Played) -> Measured:
-    mdp, support, p, moves = s.mdp, s.setting.told.support, s.plan, s.books.moves
+    mdp, support, p, moves = s.mdp, s.setting.side.support, s.plan, s.books.moves
     found = largest(on_support(mdp, support).successors, Counts(moves.sum(-1), moves), p.made.rho, support, p.V)
     return worst(np.abs(found - by_dual(mdp, moves, p.made.rho, support, p.V))), 0.0
 
@@ -210,9 +210,9 @@ def variances(s: Played) -> Measured:
 def explicit(setting: RunSetting, form: Any = theory.regret) -> float:
     """Infinite where the radii are not the theorem's."""
     mdp, given = setting.mdp, setting.sets
-    if given.scale != 1 or setting.told.reward_scale != 1:
+    if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    X, A, unknown = mdp.states, mdp.actions, setting.told.rewards is not None
+    X, A, unknown = mdp.states, mdp.actions, setting.side.rewards is not None
     more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
     return float(form(setting.H, X, A, outcomes(mdp, True), setting.steps, **more))
 
@@ -233,7 +233,7 @@ def worst_redundancy(n: Array, B: int) -> Array:
 def radius_of_truth(setting: RunSetting, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
     mdp = setting.mdp
-    pairs = mdp.states * mdp.actions * (2 if setting.told.rewards else 1)
+    pairs = mdp.states * mdp.actions * (2 if setting.side.rewards else 1)
     return log(pairs * setting.steps) + worst_redundancy(n, outcomes(mdp, True))
 
 
@@ -254,16 +254,16 @@ def plan_of(s: Played) -> Plan:
     setting, mdp, state, moves, time = s.setting, s.mdp, s.states, s.books.moves, s.starts.astype(float)
     given, X, A, H, n = setting.sets, mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
     D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown, successors = setting.told.rewards is not None, on_support(mdp, setting.told.support).successors
+    unknown, successors = setting.side.rewards is not None, on_support(mdp, setting.side.support).successors
     level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
     rho = given.scale * (level[:, None, None] + worst_redundancy(n, 2))
     r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
     if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.told.reward_scale)
+        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.side.reward_scale)
         earned = state.earned.plays
 
     def most(V: Array, share: float = 1.0) -> Array:
-        return largest(successors, D, share * rho, setting.told.support, V)
+        return largest(successors, D, share * rho, setting.side.support, V)
 
     V = fixed_point(mdp, r, most, np.full((len(time), X), H))
     excess = V - fixed_point(mdp, r, partial(most, share=0.5), V) if given.slack > 0 else np.zeros_like(V)

@@ -24,7 +24,7 @@ class Comparators(NamedTuple):
 class RunSetting(NamedTuple):
     mdp: MDP
     parts: Parts
-    told: SideInformation
+    side: SideInformation
     steps: int  # T; of a phase, the S_{i+1} that its beta allows for
     solution: Solution
     mu_star: Array  # mu*        (X, A)
@@ -152,8 +152,8 @@ def setting_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> Ru
     parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
     star = occupancy(mdp, solution.policy)
     best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.zeros(1))
-    told = learner.side_information
-    made = RunSetting(mdp, parts, told, steps, solution, star.mu, dense(mdp, mdp.transitions), best, learner.sets)
+    side = learner.side_information
+    made = RunSetting(mdp, parts, side, steps, solution, star.mu, dense(mdp, mdp.transitions), best, learner.sets)
     return made._replace(against=best._replace(entropy=np.array([made.entropy])))
 
 

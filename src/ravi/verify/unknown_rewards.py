@@ -42,9 +42,9 @@ registry = Registry()
 claim = registry.claim
 
 
-def claims_of(told: Iterable[Claim]) -> tuple[Claim, ...]:
+def claims_of(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     """The claims of a variant as they are where rewards are not known, and those of this file."""
-    return (*(_restated(one) for one in told if one.id not in REPLACED), *registry.claims)
+    return (*(_restated(one) for one in claims if one.id not in REPLACED), *registry.claims)
 
 
 def _restated(one: Claim) -> Claim:
@@ -79,7 +79,7 @@ class Reading(NamedTuple):
 
 def widths(setting: RunSetting, plays: Array) -> Array:
     """b = s / sqrt(n), at most 1; 1 where n = 0."""
-    s = setting.told.reward_scale * expected.reward_spread(setting)
+    s = setting.side.reward_scale * expected.reward_spread(setting)
     return np.where(plays > 0, np.minimum(s / np.sqrt(np.maximum(plays, 1)), 1), 1.0)
 
 
@@ -99,7 +99,7 @@ def earned(s: Played) -> tuple[Array, Array]:
     setting = s.setting
     at = tuple(part[: setting.steps] for part in (s.epoch, s.x, s.a))
     reward = setting.mdp.rewards[at[1:]]
-    if setting.told.rewards == "bernoulli":
+    if setting.side.rewards == "bernoulli":
         key = np.uint64(s.seed)
         drawn = np.array([uniform(key, t, REWARD) for t in range(1, setting.steps + 1)])
         reward = (drawn < reward).astype(float)

@@ -43,7 +43,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Room, each, sync, team, team_max, team_min
+from ravi._jit.teams import Buffer, each, sync, team, team_max, team_min
 from ravi.core import Array, Problem
 from ravi.random import block
 
@@ -128,9 +128,9 @@ class Posterior(NamedTuple):
     before: Any  # u at the last backup                   (teams, X)
 
 
-def usual_prior(problem: Problem, told: bool) -> float:
+def usual_prior(problem: Problem, knows_support: bool) -> float:
     """alpha_0 unless given: 1 / X over all states, 1 over the support."""
-    return 1.0 if told else 1 / problem.states
+    return 1.0 if knows_support else 1 / problem.states
 
 
 def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
@@ -141,15 +141,17 @@ def goal_of(problem: Problem, tolerance: float = TOLERANCE) -> float:
     return max(tolerance / (problem.discount * problem.horizon), 2.0**-44 * problem.horizon)
 
 
-def posterior(problem: Problem, told: bool, prior: float, goal: float, teams: int) -> Posterior:
+def posterior(problem: Problem, knows_support: bool, prior: float, goal: float, teams: int) -> Posterior:
     """Draws under Dirichlet(`prior`) on the support, where it is told, or else on all states; plans to `goal`."""
     X, A, B = problem.successors.shape
-    theta = 0.0 if told else 1.0 if prior == usual_prior(problem, False) else prior * X  # 1, whatever rounding makes
+    theta = (
+        0.0 if knows_support else 1.0 if prior == usual_prior(problem, False) else prior * X
+    )  # 1, whatever rounding makes
     pairs, states, entries = (teams, X * A), (teams, X), (teams, X * A * (B + sticks_of(problem, theta, goal)))
     return Posterior(
-        problem.successors, problem.discount, prior if told else 0.0, theta, goal, Room(entries, np.int32),
-        Room(entries), Room(pairs, np.int32), Room(pairs), Room(pairs, np.int64), Room(pairs), Room(states, np.int32),
-        Room(states, np.int32), Room(states), Room(states), Room(states),
+        problem.successors, problem.discount, prior if knows_support else 0.0, theta, goal, Buffer(entries, np.int32),
+        Buffer(entries), Buffer(pairs, np.int32), Buffer(pairs), Buffer(pairs, np.int64), Buffer(pairs),
+        Buffer(states, np.int32), Buffer(states, np.int32), Buffer(states), Buffer(states), Buffer(states),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room
+from ravi._jit.teams import NEVER, Buffer
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import draw_and_plan_backward, posterior
@@ -27,11 +27,11 @@ class State(NamedTuple):
     age: Age  # steps since the reset      (n,)
 
 
-def psrl_in_episodes(problem: Problem, told: bool, prior: float, tolerance: float) -> Learner:
+def psrl_in_episodes(problem: Problem, knows_support: bool, prior: float, tolerance: float) -> Learner:
     """PSRL, whose options are checked."""
     X, A, S = problem.states, problem.actions, problem.episode or 0
     tail = tolerance / S**2
-    posterior(problem, told, prior, tail, 1)  # an error where a row takes too many draws
+    posterior(problem, knows_support, prior, tail, 1)  # an error where a row takes too many draws
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -39,12 +39,12 @@ def psrl_in_episodes(problem: Problem, told: bool, prior: float, tolerance: floa
         return State(tallies(problem, n), np.array(keys, np.uint64), policy, age)
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        of, values = posterior(problem, told, prior, tail, teams), Room((teams, 2, X))
-        return of, problem.rewards, *s.data, s.key, s.policy, values, Room((len(s.key), 0, 0), np.int32)
+        of, values = posterior(problem, knows_support, prior, tail, teams), Buffer((teams, 2, X))
+        return of, problem.rewards, *s.data, s.key, s.policy, values, Buffer((len(s.key), 0, 0), np.int32)
 
-    kept = {"prior": prior, "schedule": "reset", "tolerance": tolerance, "stages": S} | support_setting(told)
+    kept = {"prior": prior, "schedule": "reset", "tolerance": tolerance, "stages": S} | support_setting(knows_support)
     form = Seedwise(seed_plan, seed_learn, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
-    side = SideInformation(told, reads_anew=True)
+    side = SideInformation(knows_support, reads_anew=True)
     return compiled_learner("psrl", init, form, kept, stages=S, side_information=side)
 
 

@@ -52,7 +52,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, first, sync
+from ravi._jit.teams import NEVER, Buffer, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
@@ -86,16 +86,16 @@ def psrl(
         raise validation.InputError(f"schedule is {schedule}, and in episodes a policy lasts for one: take reset")
     if schedule == "reset" and problem.criterion == "average":
         raise validation.InputError("schedule is reset, and in the average reward nothing resets: take doubling")
-    told = uses_support(support)
-    problem = on_support(problem, told)
+    knows_support = uses_support(support)
+    problem = on_support(problem, knows_support)
     X, A = problem.states, problem.actions
-    alpha = usual_prior(problem, told) if prior is None else validation.positive(prior, "prior")
+    alpha = usual_prior(problem, knows_support) if prior is None else validation.positive(prior, "prior")
     validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
     validation.positive(tolerance, "tolerance")
     if problem.criterion == "episodic":
-        return psrl_in_episodes(problem, told, alpha, tolerance)
+        return psrl_in_episodes(problem, knows_support, alpha, tolerance)
     goal = goal_of(problem, tolerance)
-    posterior(problem, told, alpha, goal, 1)  # an error where a row takes too many draws
+    posterior(problem, knows_support, alpha, goal, 1)  # an error where a row takes too many draws
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -105,8 +105,8 @@ def psrl(
         )
 
     def own(s: State, teams: int) -> Own:
-        n, of = len(s.key), posterior(problem, told, alpha, goal, teams)
-        left = Room((n, 0, 0) if schedule == "reset" else (n, X, A), np.int32)
+        n, of = len(s.key), posterior(problem, knows_support, alpha, goal, teams)
+        left = Buffer((n, 0, 0) if schedule == "reset" else (n, X, A), np.int32)
         return Own(
             of, problem.rewards[None], *s.data, s.key, s.began, s.lasted, s.u, s.policy, left, schedule == "doubling"
         )
@@ -118,7 +118,11 @@ def psrl(
     tolerance = goal if problem.criterion == "average" else problem.discount * problem.horizon * goal
     kept = {"prior": alpha, "schedule": schedule, "tolerance": tolerance}
     return compiled_learner(
-        "psrl", init, form, kept | support_setting(told), side_information=SideInformation(told, reads_anew=True)
+        "psrl",
+        init,
+        form,
+        kept | support_setting(knows_support),
+        side_information=SideInformation(knows_support, reads_anew=True),
     )
 
 

@@ -22,7 +22,7 @@ ROUNDING = 2.0**-40  # of H, or of the largest value: a span of T u - u that can
 
 @lru_cache(maxsize=1)  # a stream builds its learner anew with every successor that it meets
 def scratch(X: int, A: int, B: int) -> tuple[Any, ...]:
-    """Room for r (X, A), rows of all pairs, a greedy policy (X,) and its chain."""
+    """Space for r (X, A), rows of all pairs, a greedy policy (X,) and its chain."""
     chain = np.empty(X + 1, np.int32), np.empty(X), np.empty(X + 1), np.empty(X + 1), _rows(X, B), np.empty(X * A)
     return np.empty((X, A)), _rows(X * A, B), np.empty(X, np.int32), chain
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, sync, team
+from ravi._jit.teams import NEVER, Buffer, each, sync, team
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, tallies, tally_play
 from ravi.learners.episodic.core import play_greedily
@@ -51,9 +51,9 @@ class State(NamedTuple):
     age: Age  # steps since the reset   (n,)
 
 
-def greedy_in_episodes(problem: Problem, told: bool, scale: float) -> Learner:
+def greedy_in_episodes(problem: Problem, knows_support: bool, scale: float) -> Learner:
     """RAVI-KL with plan=greedy, in episodes."""
-    problem, S = on_support(problem, told), problem.episode or 0
+    problem, S = on_support(problem, knows_support), problem.episode or 0
     X, A, B = problem.successors.shape
 
     def init(keys: Array) -> State:
@@ -62,20 +62,20 @@ def greedy_in_episodes(problem: Problem, told: bool, scale: float) -> Learner:
         return State(tallies(problem, n), V, policy, np.zeros(n, np.int32))
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        room = Room((teams, X, B), np.int32), Room((teams, X, B)), Room((teams, X, B)), Room((teams, X, A))
-        read = problem.rewards, problem.successors, scale, told
-        return *s.data, s.V, s.policy, read, room, Room((len(s.age), 0, 0), np.int32)
+        room = Buffer((teams, X, B), np.int32), Buffer((teams, X, B)), Buffer((teams, X, B)), Buffer((teams, X, A))
+        read = problem.rewards, problem.successors, scale, knows_support
+        return *s.data, s.V, s.policy, read, room, Buffer((len(s.age), 0, 0), np.int32)
 
-    kept = {"plan": "greedy"} | support_setting(told) | {"scale": scale, "stages": S}
+    kept = {"plan": "greedy"} | support_setting(knows_support) | {"scale": scale, "stages": S}
     form = Seedwise(seed_plan, seed_learn, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
-    return compiled_learner("ravi-kl", init, form, kept, stages=S, side_information=SideInformation(told))
+    return compiled_learner("ravi-kl", init, form, kept, stages=S, side_information=SideInformation(knows_support))
 
 
 @compiled
 def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
     """An episode of one seed; a team's."""
     visits, moves, V, policy, read, room, _ = own
-    r, successors, scale, told = read
+    r, successors, scale, knows_support = read
     k = team()
     tos, ps, ys, Q = room[0][k], room[1][k], room[2][k], room[3][k]
     _, S, X, A = policy.shape
@@ -89,7 +89,7 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
                 rho = scale * (level + kappa(n))
                 K = seen(successors[x, a], moves[i, x, a], n, rho, tos[x], ps[x])
                 most, _ = best_in_ball(
-                    successors[x, a], told, K, tos[x], ps[x], rho / max(n, 1), after, top, np.nan, ys[x]
+                    successors[x, a], knows_support, K, tos[x], ps[x], rho / max(n, 1), after, top, np.nan, ys[x]
                 )
                 Q[x, a] = r[x, a] + most
             V[i, h, x] = play_greedily(Q[x], policy[i, h, x])

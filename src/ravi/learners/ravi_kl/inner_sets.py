@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import Room, each, sync, team, team_max
+from ravi._jit.teams import Buffer, each, sync, team, team_max
 from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_plan
 from ravi.optimism.relative_entropy import redundancy, seen
@@ -51,9 +51,9 @@ class Scratch(NamedTuple):
 
 def _scratch(problem: Problem, teams: int) -> Scratch:
     X, A, B = problem.successors.shape
-    pairs, rows = Room((teams, X * A)), Room((teams, X * A, B))
-    size, to = Room(pairs.shape, np.int32), Room(rows.shape, np.int32)
-    return Scratch(size, to, rows, pairs, pairs, rows, Room((teams, X)))
+    pairs, rows = Buffer((teams, X * A)), Buffer((teams, X * A, B))
+    size, to = Buffer(pairs.shape, np.int32), Buffer(rows.shape, np.int32)
+    return Scratch(size, to, rows, pairs, pairs, rows, Buffer((teams, X)))
 
 
 @compiled

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_max, team_min, team_sum
+from ravi._jit.teams import NEVER, Buffer, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import Array, Problem
 from ravi.estimators.counts import tally_play
 from ravi.estimators.rewarded import earn_step
@@ -64,14 +64,15 @@ class Scratch(NamedTuple):
     left: Any  # visits of a pair until the epoch ends                     (n, X, A)
 
 
-def scratch(problem: Problem, told: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
-    """told: whether the supports are known; unknown: whether the rewards are not."""
-    X, A = problem.states, problem.actions
+def scratch(problem: Problem, knows_support: bool, draws: bool, unknown: bool, n: int, teams: int) -> Scratch:
+    """knows_support: whether the supports are known; unknown: whether the rewards are not."""
+    X, A, prior = problem.states, problem.actions, usual_prior(problem, knows_support)
     return Scratch(
         plausible.scratch(problem, teams),
-        posterior(problem, told, usual_prior(problem, told), goal_of(problem), teams) if draws else (),
-        Room((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
-        Room((n, X, A)) if unknown else problem.rewards[None].copy(), Room((n, X), np.int64), Room((n, X, A), np.int32),
+        posterior(problem, knows_support, prior, goal_of(problem), teams) if draws else (),
+        Buffer((teams, 2, X, 2) if unknown else (teams, 0, 0, 0)),
+        Buffer((n, X, A)) if unknown else problem.rewards[None].copy(), Buffer((n, X), np.int64),
+        Buffer((n, X, A), np.int32),
     )  # fmt: skip
 
 

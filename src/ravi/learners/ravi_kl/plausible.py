@@ -33,7 +33,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min, team_sum
+from ravi._jit.teams import Buffer, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import Array, Problem
 from ravi.optimism.kl_dual import shortfall
 from ravi.optimism.relative_entropy import kappa, seen
@@ -96,8 +96,8 @@ def scratch(problem: Problem, teams: int) -> Scratch:
     X, A, B = problem.successors.shape
     pairs, more = (teams, X, A), (teams, X, B + 1)
     return Scratch(
-        Room(pairs, np.int32), Room((*pairs, B), np.int32), Room((*pairs, B)), Room(pairs), Room((teams, X), np.int32),
-        Room(more, np.int32), Room(more), Room((teams, 3, X)), Room((teams, 3, X), np.int32),
+        Buffer(pairs, np.int32), Buffer((*pairs, B), np.int32), Buffer((*pairs, B)), Buffer(pairs),
+        Buffer((teams, X), np.int32), Buffer(more, np.int32), Buffer(more), Buffer((teams, 3, X)), Buffer((teams, 3, X), np.int32),
     )  # fmt: skip
 
 

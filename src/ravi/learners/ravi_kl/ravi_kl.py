@@ -170,9 +170,9 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 1 with sets: the estimate (L + U) / 2 and the bonus gamma (U - L) / 2."""
     if problem.criterion == "average":
         raise validation.InputError("plan is mirror, which is of the discounted criterion: take greedy or slack")
-    scale, told, delta, anew = o.scale, uses_support(o.support), validation.delta(o.delta, T), o.fresh == "on"
+    scale, knows_support, delta, anew = o.scale, uses_support(o.support), validation.delta(o.delta, T), o.fresh == "on"
     H, X, A, gamma = problem.horizon, problem.states, problem.actions, problem.discount
-    problem, symbols = on_support(problem, told), outcomes(problem, told)
+    problem, symbols = on_support(problem, knows_support), outcomes(problem, knows_support)
     M = constants.inner_steps(H) if o.inner is None else o.inner
     S = of_tables.clipped_bonus_sum(H, X, A, T, gamma * theory.beta_mirror(H, X, A, symbols, T, delta))
     step = validation.step_size(o.eta, 1.0, constants.eta_balanced(H, A, T, S, M))
@@ -182,7 +182,7 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         return scale * of_all_values(D._replace(visits=D.visits - 1), level, symbols)
 
     def between(D: Counts, V: Array) -> tuple[Array, Array]:
-        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), told, V)  # L, U
+        return ends(problem.successors, D._replace(visits=D.visits - 1), radius(D), knows_support, V)  # L, U
 
     def expect(D: Counts, V: Array) -> Array:
         low, high = between(D, V)
@@ -198,18 +198,18 @@ def mirror(problem: Problem, T: int, o: Options) -> Learner:
         problem, estimator, multiple_of_width(gamma, estimator), step, inner=M, fresh=anew, name="ravi-kl",
         stated=TheoryConstants("tabular", None, scale, delta=delta, on=on),
         settings={"plan": "mirror", "support": o.support, "scale": scale, "delta": delta, "parts": list(on)},
-        numbers=OfSets(np.array([level]), symbols, scale, told),
+        numbers=OfSets(np.array([level]), symbols, scale, knows_support),
     )  # fmt: skip
-    return learner._replace(side_information=SideInformation(told))
+    return learner._replace(side_information=SideInformation(knows_support))
 
 
 def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_scale: float = 1.0) -> Learner:
     """The most optimistic policy, or with slack a candidate that is nearly as optimistic. rewards: how they are drawn,
     where they are not known."""
-    told = uses_support(o.support)
+    knows_support = uses_support(o.support)
     if problem.criterion == "average" and o.candidate == "posterior":
         raise validation.InputError("candidate is posterior, which is of the discounted criterion: take half")
-    problem = on_support(problem, told)
+    problem = on_support(problem, knows_support)
     X, A = problem.states, problem.actions
     if o.plan == "slack" and o.slack is None:
         o = o._replace(slack=SLACK)
@@ -231,7 +231,7 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         if rewards is not None:
             _, plays, total, key = s.earned
             earned = Earned(plays, total, key, problem.rewards, validation.LAWS[rewards])
-        room = scratch(problem, told, o.candidate == "posterior", rewards is not None, len(s.stage), teams)
+        room = scratch(problem, knows_support, o.candidate == "posterior", rewards is not None, len(s.stage), teams)
         return Own._make((problem.successors, problem.initial, numbers, *s.data, earned, *s[2:], room))
 
     kept: dict[str, Any] = {"plan": "greedy"}
@@ -247,7 +247,7 @@ def optimistic(problem: Problem, o: Options, rewards: str | None = None, reward_
         init,
         form,
         kept,
-        side_information=SideInformation(told, rewards, reward_scale),
+        side_information=SideInformation(knows_support, rewards, reward_scale),
         sets=KernelSets(o.scale, o.slack or 0.0),
     )
 

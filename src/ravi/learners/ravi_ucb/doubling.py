@@ -32,7 +32,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import Room, each, over_seeds, sync
+from ravi._jit.teams import Buffer, each, over_seeds, sync
 from ravi._jit.teams import first as first_thread
 from ravi.core import Array, Data, Learner, Problem, Seedwise, SettingsBatch
 from ravi.learners.options import ALL, Options, takes
@@ -191,7 +191,7 @@ def _in_phases(phases: Phases, form: Form) -> Seedwise:
 
     def own(s: State, teams: int) -> InPhases:
         of = [one for i in range(theory.phases(LONGEST, phases.first)) if (one := counted_by(phases.learner(i)))]
-        varied, room = of[0].constants.varied, Room((len(s.phase),))
+        varied, room = of[0].constants.varied, Buffer((len(s.phase),))
         numbers = [[one.eta[0], *(getattr(one.constants, name)[0] for name in varied)] for one in of]
         counted = of[0](s, teams)
         counted = counted._replace(eta=room, constants=counted.constants._replace(**dict.fromkeys(varied, room)))

@@ -44,7 +44,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, sync
+from ravi._jit.teams import NEVER, Buffer, each, sync
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.estimators.counts import Counts, counts, tally_play
 from ravi.learners.options import Options, policy_to_begin, recorded
@@ -81,7 +81,7 @@ def in_episodes(problem: Problem, T: int, o: Options) -> Learner:
         n, rows = len(s.age), (-1, X, A)
         by_row = s.V.reshape(-1, X), s.Q.reshape(rows), s.log_policy.reshape(rows), s.policy.reshape(rows)
         read = problem.rewards, problem.successors, beta, np.array([eta]), S
-        return *s.data, *by_row, read, Room((n, 0, 0), np.int32)
+        return *s.data, *by_row, read, Buffer((n, 0, 0), np.int32)
 
     begun = "uniform" if o.initial_policy is None else recorded(pi0)
     settings = {"beta": beta, "eta": eta, "scale": o.scale, "step_scale": o.step_scale, "delta": o.delta}

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Room, each, first, sync, team
+from ravi._jit.teams import NEVER, Buffer, each, first, sync, team
 from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.planning.mirror import step_in_place
 from ravi.random import PICK, earned, uniform
@@ -194,7 +194,7 @@ class Counted:
             self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(*flat, B),
             (V, Q, Q.reshape(flat), log_policy, policy, *played), self.inner, self.pick == "uniform",
             NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, paid,
-            Room((n,), np.int64), Room((teams, learned)), self.form.scratch(self.problem, teams),
+            Buffer((n,), np.int64), Buffer((teams, learned)), self.form.scratch(self.problem, teams),
         )  # fmt: skip
 
 

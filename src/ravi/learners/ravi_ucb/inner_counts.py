@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import Room, each, first, sync, team, team_max, team_min
+from ravi._jit.teams import Buffer, each, first, sync, team, team_max, team_min
 from ravi.core import Array, Problem
 from ravi.learners.ravi_ucb.inner import Form, inner_plan
 from ravi.planning.mirror import in_columns, in_rows, step_in_columns
@@ -152,7 +152,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
 
 
 def _scratch_of_rows(problem: Problem, teams: int) -> InRows:
-    return InRows(Room((teams, problem.states * problem.actions)), Room((teams, problem.states)))
+    return InRows(Buffer((teams, problem.states * problem.actions)), Buffer((teams, problem.states)))
 
 
 @compiled
@@ -288,10 +288,10 @@ def _out_of_columns(own, i):  # type: ignore[no-untyped-def]
 def _scratch_of_columns(problem: Problem, teams: int) -> InColumns:
     X, A, B = problem.successors.shape
     W = (-(-X // LINE) | 1) * LINE  # an odd number of lines: actions of a state do not compete for a place in the cache
-    rows, pairs, slots = Room((teams, W)), Room((teams, A * W)), Room((teams, B, A * W))
-    states, sizes = Room((teams, X), np.int32), Room((teams, 2), np.int64)
+    rows, pairs, slots = Buffer((teams, W)), Buffer((teams, A * W)), Buffer((teams, B, A * W))
+    states, sizes = Buffer((teams, X), np.int32), Buffer((teams, 2), np.int64)
     return InColumns(
-        pairs, Room((teams, X)), pairs, pairs, slots, Room(slots.shape, np.int32), states, sizes, pairs, rows,
+        pairs, Buffer((teams, X)), pairs, pairs, slots, Buffer(slots.shape, np.int32), states, sizes, pairs, rows,
         rows, pairs, pairs, rows, rows, rows,
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import NEVER, Room, each, first, sync, team, team_sum
+from ravi._jit.teams import NEVER, Buffer, each, first, sync, team, team_sum
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation
 from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
 from ravi.learners.options import Confidence
@@ -113,7 +113,7 @@ class Options(NamedTuple):
 
     def checked(self, T: int) -> Options:
         validation.one_of(self.mode, ("aware", "blind"), "mode")
-        if self.told and self.mode == "blind":
+        if self.knows_support and self.mode == "blind":
             raise validation.InputError(
                 "support=on needs mode=aware: a blind learner counts x_{t+1}, and resets lead beyond the stored "
                 "successors"
@@ -122,7 +122,7 @@ class Options(NamedTuple):
         return self._replace(scale=scale, delta=delta)
 
     @property
-    def told(self) -> bool:
+    def knows_support(self) -> bool:
         """Whether kernels are on the support only."""
         return uses_support(self.support)
 
@@ -134,8 +134,8 @@ def extended(
     """The learner whose plausible kernels are those of `plausible`. more: for the record; checked: what `ravi verify`
     reads."""
     X, A = problem.states, problem.actions
-    blind, told = o.mode == "blind", o.told
-    successors = all_states(X, A) if blind else on_support(problem, told).successors
+    blind, knows_support = o.mode == "blind", o.knows_support
+    successors = all_states(X, A) if blind else on_support(problem, knows_support).successors
     gamma, mixing = (1.0, MIXING) if blind or problem.discount == 1 else (problem.discount, 1.0)
     radii, constants, sets, worth, idle = plausible
     loop = bound(optimistic._iterate, radii=radii, most=sets.most, worth=worth)  # as if it stood where `radii` does
@@ -151,13 +151,14 @@ def extended(
         return Own(
             given(problem.rewards, successors, gamma, s.data, teams, reference=reference(problem)), constants,
             problem.initial, span, mixing, optimistic.MOST, *s[1:],
-            Room((len(s.u), X * A), np.int32), Room((teams, X)), Room((teams, X)), Room(by_pair), Room(by_pair),
+            Buffer((len(s.u), X * A), np.int32), Buffer((teams, X)), Buffer((teams, X)), Buffer(by_pair),
+            Buffer(by_pair),
         )  # fmt: skip
 
-    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | support_setting(told)
+    record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | support_setting(knows_support)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
     form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
-    return compiled_learner(name, init, form, record, side_information=SideInformation(told), sets=checked)
+    return compiled_learner(name, init, form, record, side_information=SideInformation(knows_support), sets=checked)
 
 
 def _now(s: State) -> Array:

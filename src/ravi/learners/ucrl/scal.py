@@ -113,7 +113,7 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     validation.derived(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
 
     constants = (scale * c, o.delta, problem.states * problem.actions)
-    plausible = Plausible(bonus, constants, smoothed, promised_stored if o.told else promised, idle)
+    plausible = Plausible(bonus, constants, smoothed, promised_stored if o.knows_support else promised, idle)
     return extended("scal+", problem, plausible, o, {"span": c, "reference": reference(problem)}, span=c)
 
 

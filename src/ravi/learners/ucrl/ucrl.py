@@ -48,8 +48,8 @@ def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
 
     UCRL2 with its published radii; `scale` multiplies them.
     """
-    scale, delta, told = o.scale, o.delta, o.told
-    m, ball = outcomes(problem, told), known_support.l1 if told else sets.l1
+    scale, delta, knows_support = o.scale, o.delta, o.knows_support
+    m, ball = outcomes(problem, knows_support), known_support.l1 if knows_support else sets.l1
     one = np.ones((1, problem.states, problem.actions))
     validation.derived(lambda: scale * float(l1_radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
@@ -116,11 +116,13 @@ def ucrl2b(problem: Problem, T: int, o: Options) -> Learner:
 
 def box(problem: Problem, o: Options) -> Plausible:
     """The kernels within `scale` times the radii."""
-    scale, told = o.scale, o.told
+    scale, knows_support = o.scale, o.knows_support
     validation.derived(lambda: scale * LARGEST, "the radius", scale=scale)
-    within = known_support.bernstein if told else sets.bernstein
+    within = known_support.bernstein if knows_support else sets.bernstein
     return Plausible(
-        box_radii, (scale, *_numbers(problem.states, problem.actions, outcomes(problem, told), o.delta)), within
+        box_radii,
+        (scale, *_numbers(problem.states, problem.actions, outcomes(problem, knows_support), o.delta)),
+        within,
     )
 
 
@@ -187,8 +189,8 @@ def kl_ucrl(problem: Problem, T: int, o: Options) -> Learner:
 
     KL-UCRL with its published radius C_P / n; `scale` multiplies it.
     """
-    told = o.told
-    m, ball = outcomes(problem, told), known_support.kl if told else sets.kl
+    knows_support = o.knows_support
+    m, ball = outcomes(problem, knows_support), known_support.kl if knows_support else sets.kl
     C = o.scale * constant(problem.states, problem.actions, T, o.delta, m)
     return extended("kl-ucrl", problem, Plausible(kl_radii, (C,), ball), o, {"constant": C})
 
