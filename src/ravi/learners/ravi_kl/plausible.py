@@ -97,7 +97,8 @@ def scratch(problem: Problem, teams: int) -> Scratch:
     pairs, more = (teams, X, A), (teams, X, B + 1)
     return Scratch(
         Buffer(pairs, np.int32), Buffer((*pairs, B), np.int32), Buffer((*pairs, B)), Buffer(pairs),
-        Buffer((teams, X), np.int32), Buffer(more, np.int32), Buffer(more), Buffer((teams, 3, X)), Buffer((teams, 3, X), np.int32),
+        Buffer((teams, X), np.int32), Buffer(more, np.int32), Buffer(more), Buffer((teams, 3, X)),
+        Buffer((teams, 3, X), np.int32),
     )  # fmt: skip
 
 
