@@ -189,14 +189,14 @@ def _score_measure(rule: Rule, world: Box, best: float | None, points: int) -> M
         return PolicyScores(log_policy, policy, policy.copy(), none, none.copy(), nan, np.zeros(n), none.copy(), *logs)
 
     def record(m: PolicyScores, state: Any, path: Path, opening: bool) -> PolicyScores:
-        starts, gaps, played = m.starts.row(), m.gaps.row(), np.flatnonzero(path.length)
-        starts[:], gaps[:] = 0, 0.0
+        played = np.flatnonzero(path.length)
         for i in played.tolist():
             if ref is not None and best is not None and m.epoch[i] % world.every == 0:
                 m.gap[i] = best - score(m, i, Planner(rule, state, i, NONE, NONE), ref, rows)
         m.epoch[played] += 1
         m.earned[played], m.plays[played] = state.earned[played], state.time[played]
-        starts[played], gaps[played] = path.time[played], m.gap[played]
+        m.starts.append(np.where(path.length > 0, path.time, 0))
+        m.gaps.append(np.where(path.length > 0, m.gap, 0.0))
         return m
 
     def results(m: PolicyScores) -> dict[str, Array]:

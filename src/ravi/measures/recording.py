@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi._jit.functions import bound, compiled
+from ravi._jit.functions import bound, compiled, uncounted
 from ravi._jit.teams import made
 from ravi.core import Array, Measure, Path, Recorder
 
@@ -48,7 +48,7 @@ def compiled_measure(
     Measure
     """
     scoring = recorder.here or recorder
-    loop = bound(_record_all, record_seed=scoring.record)
+    loop = uncounted(bound(_record_all, record_seed=scoring.record))
     last: tuple[Any, Any] = (None, None)  # the state of the measure, and what the function is given for it
 
     def record(m: Any, state: Any, path: Path, opening: bool) -> Any:
@@ -60,8 +60,9 @@ def compiled_measure(
         loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))
         rows = scoring.rows(last[1]) if opening else ()
         if rows and scoring.log is not None:
-            idle = path.length == 0
-            scoring.log(m, tuple(np.where(idle, 0, row) for row in rows) if idle.any() else rows)
+            scoring.log(m, rows)
+            for row in rows:
+                row[:] = 0
         return m
 
     return Measure(name, init, record, results, recorder if declared else None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi._jit.functions import compiled, instance
+from ravi._jit.functions import instance, uncounted
 from ravi._jit.teams import Buffer, made, mapped
 from ravi.core import Array, Learner, Path, Seedwise, Until
 from ravi.runtime.walk import keep, learn, walking
@@ -98,4 +98,4 @@ class _Planning:
 @cache
 def _of_all(frame: Callable[..., Any], **names: Any) -> Any:
     """`frame` with this function bound, compiled."""
-    return compiled(instance(frame, **names))
+    return uncounted(instance(frame, **names))

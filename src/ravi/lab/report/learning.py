@@ -83,7 +83,7 @@ def watch(learner: Learner, mdp: MDP) -> Measure:
             (CB - off).min((1, 2)),
         )  # fmt: skip
         for log, row in zip(m.logs, rows, strict=True):
-            log.row()[:] = row
+            log.append(row)
         return m._replace(before=policy.copy())
 
     def results(m: Watch) -> dict[str, Array]:
