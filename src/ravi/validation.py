@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ravi import machine
-
 if TYPE_CHECKING:
     from ravi.core import MDP, Problem
 
@@ -216,6 +214,7 @@ def probability(value: Any, name: str) -> float:
 
 
 CRITERIA = ("discounted", "average", "episodic")
+DEVICES = ("cpu", "gpu")
 OF_CRITERION = {"average": "of the average reward", "episodic": "in episodes"}  # what an MDP without a discount is
 LEARNERS_OF = {  # where the learners of a criterion are listed
     "discounted": "docs/guides/choose.md",
@@ -432,6 +431,8 @@ def require_memory(size: float, what: str, lower: str) -> None:
     """An error, before anything is taken, where `what` needs `size` bytes and they are not free."""
     if size <= SMALL:
         return
+    from ravi import machine
+
     left = machine.free_memory()
     if left is not None and size > left:
         needs, has = machine.readable_size(size), machine.readable_size(left)

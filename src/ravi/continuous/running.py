@@ -29,7 +29,7 @@ from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
 from ravi.runtime import python as python_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
@@ -119,7 +119,8 @@ class Box(NamedTuple):
         for i, key in enumerate(keys):
             _first(problem.functions.begin, problem.constants, key, x[i])
         walkers = Walkers(x, np.zeros(len(keys), np.int64), keys.copy())
-        return begun(self, learner, keys, measures, walkers, "seeds, points or nodes")
+        what = f"{learner.name} on {self.name}"
+        return begun(learner, keys, measures, walkers, what, "seeds, points or nodes")
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers

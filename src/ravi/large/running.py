@@ -24,7 +24,7 @@ from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
@@ -131,7 +131,7 @@ class LargeWorld(NamedTuple):
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
-        return begun(self, learner, keys, measures, walkers, "seeds or points")
+        return begun(learner, keys, measures, walkers, f"{learner.name} on {self.name}", "seeds or points")
 
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ravi._jit.functions import bound, compiled, uncounted
 from ravi._jit.teams import made
 from ravi.core import Array, Measure, Path, Recorder

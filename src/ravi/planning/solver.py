@@ -12,7 +12,6 @@ from ravi.planning.bellman import deterministic
 from ravi.planning.certificates import EPS, half_width, mean, tables
 from ravi.planning.episodes import solve_episodes
 from ravi.planning.methods import BY_NAME, last_sweep
-from ravi.runtime.gpu import DEVICES
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -143,7 +142,7 @@ def solve(
     mdp = an_mdp(mdp)
     tol = validation.positive(tol, "tol")
     validation.one_of(method, METHODS, "method")
-    validation.one_of(device, DEVICES, "device")
+    validation.one_of(device, validation.DEVICES, "device")
     if mdp.criterion != "discounted":
         if (method, device) != (METHODS[0], "cpu"):
             raise validation.InputError(

@@ -24,9 +24,8 @@ from ravi._jit.functions import effort, sparing
 from ravi.core import MDP, Array, Floats, Ints, Learner, Measure
 from ravi.display.progress import Progress, telling, wanted
 from ravi.runtime import compiled as compiled_driver
-from ravi.runtime import gpu as devices
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.result import Options, Run, versions
 from ravi.runtime.settings import alike, learner_of
 from ravi.runtime.world import Named, Scores, World, taken_up, world_named
@@ -396,7 +395,7 @@ class Controls(NamedTuple):
             validation.function(stop, "stop"),
             wanted(progress),
             validation.function(callback, "callback"),
-            validation.one_of(device, devices.DEVICES, "device"),
+            validation.one_of(device, validation.DEVICES, "device"),
             len(os.sched_getaffinity(0)) if threads is None else validation.whole(threads, "threads"),
         )
 
@@ -444,7 +443,9 @@ def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
         why = compiled_driver.why_not(learner, measures, compiled_driver.on_gpu(measures))
         if why is not None:
             raise validation.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
-        devices.target()
+        from ravi.runtime import gpu
+
+        gpu.target()
 
 
 def _run_group(group: Group, world: World, scores: Scores, controls: Any) -> list[Run]:

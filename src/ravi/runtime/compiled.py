@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
+from math import ceil, isfinite
+from math import log as logarithm
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +24,6 @@ from ravi._jit import teams
 from ravi._jit.functions import compiled, effort, instance, uncounted
 from ravi._jit.teams import NEVER, Buffer, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
-from ravi.runtime.python import Batch, Task, path_length
 from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
 from ravi.runtime.walk import learn as nothing
 
@@ -32,6 +33,42 @@ CALL = 0.1  # seconds of a call, about
 FIRST = 2  # epochs of the first call
 MOST = 4096  # epochs of a call, at most
 ROWS = 64  # epochs of a call on a CPU for which there is room, whatever the number of seeds
+
+
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+    def plays(self, T: int) -> int:
+        """The steps that all seeds have made together, up to T each."""
+        return int(np.minimum(self.walkers.time, T).sum())
+
+
+class Task(NamedTuple):
+    """What a driver is to do with seeds: to take them from where they stand to where they stop."""
+
+    learner: Learner
+    world: World
+    T: int
+    H: float
+    pad: bool  # play on to the reset after T, without learning
+    measures: Sequence[Measure]
+    pause: int | None  # stop when every seed has made so many steps
+    stopped: Callable[[], bool]  # or when this says so
+    tell: Callable[[Sequence[Batch]], None] | None  # where all seeds stand
+
+    @property
+    def last(self) -> int:
+        """The steps that every seed is to make, at least."""
+        return self.T if self.pause is None else min(self.T, self.pause)
+
+
+def path_length(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (logarithm(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
 
 
 @compiled

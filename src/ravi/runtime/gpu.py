@@ -25,11 +25,10 @@ from ravi._jit.functions import instance
 from ravi.core import Array, Path
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task, path_length
+from ravi.runtime.compiled import Batch, Task, path_length
 from ravi.runtime.walk import padding
 from ravi.validation import install_command
 
-DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team that goes through epochs, at most: a warp
 WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; of all teams together, about

@@ -20,7 +20,7 @@ from ravi import validation
 from ravi.core import Array, Floats, Ints
 from ravi.display import printable
 from ravi.measures.curve import grid
-from ravi.runtime import archive, tree
+from ravi.runtime import tree
 from ravi.validation import require_pandas
 
 if TYPE_CHECKING:
@@ -257,6 +257,8 @@ class Run:
 
     def save(self, path: Place) -> None:
         """Write the run to one file (a path, or an open one), from which it can be read and resumed."""
+        from ravi.runtime import archive
+
         header = {field.name: getattr(self, field.name) for field in fields(self)}
         held, results = header.pop("batch"), header.pop("results")
         batch = held if isinstance(held, dict) else tree.stored(held)
@@ -267,6 +269,8 @@ class Run:
     def load(path: Place) -> Run:
         """The run that `save` wrote to `path` (or an open file), the same numbers bit for bit: to look at it, or to
         `ravi.resume` it."""
+        from ravi.runtime import archive
+
         header, arrays = archive.read(path, "run")
         parts: dict[str, dict[str, Array]] = {"batch": {}, "results": {}}
         for name, array in arrays.items():
@@ -431,6 +435,8 @@ def shaped(run: Run) -> Run:
 
 def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
+    from ravi.runtime import archive
+
     types = {name: kind for name, kind in get_type_hints(Run).items() if name not in ("batch", "results")}
     held = archive.typed(header, types | {"options": dict[str, Any]})
     options = archive.typed(held["options"], get_type_hints(Options), within="options")

@@ -14,18 +14,12 @@ import numpy as np
 from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
-from ravi.measures.average import average_regret
-from ravi.measures.episodes import earnings
-from ravi.measures.gain import gain_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
-from ravi.measures.trajectory import trajectory
-from ravi.planning.solver import Solution, solve
+from ravi.planning.solver import solve
 from ravi.runtime import compiled as compiled_driver
-from ravi.runtime import gpu as gpu
-from ravi.runtime import python as python_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, check
 from ravi.runtime.result import Options, Run
 from ravi.runtime.walk import padding, start, world_of
@@ -91,60 +85,45 @@ class World(Protocol):
         only where learner and measures are compiled."""
 
 
-def against_optimum(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
-    """Regret, rewards, the output policy, and what `record` names."""
-    no_gains(options, mdp.name)
+def scores_of(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
+    """Regret, what was earned, the output policy, and what `record` names, by the criterion."""
+    record, pad, of = options["record"], options["pad"], validation.OF_CRITERION.get(mdp.criterion)
+    if of is not None and ("trajectory" in record or pad):
+        what = "pad is true" if pad else "record names 'trajectory'"
+        raise validation.InputError(f"{what}, which is of the discounted criterion; {mdp.name} is {of}")
+    if mdp.criterion != "average":
+        refuse_gains(options, mdp.name)
     T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
-    chosen = [
-        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
-        rewards(mdp, T, points),
-        output(mdp.problem, T, stages),
-    ]
-    if "trajectory" in options["record"]:
-        chosen.append(trajectory(mdp, T, points, solution, stages))
-    if "stream" in options["record"]:
-        chosen.append(stream(mdp.problem, T, pad=options["pad"]))
-    return Scores(solution.optimum, solution.optimum_error, chosen)
+    output_policy = output(mdp.problem, T, stages)
+    if mdp.criterion == "average":
+        from ravi.measures.average import average_regret
+        from ravi.measures.gain import gain_regret
+
+        optimum, error = solution.gain, solution.gain_error
+        measures = [average_regret(mdp, T, points, solution), output_policy]
+        measures += [gain_regret(mdp, T, points, solution)] if "gain" in record else []
+    else:
+        optimum, error = solution.optimum, solution.optimum_error
+        measures = [regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages)]
+        if mdp.criterion == "episodic":
+            from ravi.measures.episodes import earnings
+
+            measures.append(earnings(mdp, T, points, solution))
+        else:
+            measures.append(rewards(mdp, T, points))
+        measures.append(output_policy)
+        if "trajectory" in record:
+            from ravi.measures.trajectory import trajectory
+
+            measures.append(trajectory(mdp, T, points, solution, stages))
+    measures += [stream(mdp.problem, T, pad=pad)] if "stream" in record else []
+    return Scores(optimum, error, measures)
 
 
-def no_gains(options: Options, name: str) -> None:
+def refuse_gains(options: Options, name: str) -> None:
     """An error where gains are asked for, and nothing has one."""
     if "gain" in options["record"]:
         raise validation.InputError(f"record names 'gain', which is of the average reward, and {name} is not")
-
-
-def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
-    """The regret in the average reward, and the output policy."""
-    only_discounted(mdp, options)
-    solution: Any = solved(mdp)
-    chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
-    chosen += [gain_regret(mdp, steps, options["points"], solution)] if "gain" in options["record"] else []
-    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
-    return Scores(solution.gain, solution.gain_error, chosen)
-
-
-def against_episodes(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
-    """The regret of episodes, what was earned, and the output policy."""
-    only_discounted(mdp, options)
-    no_gains(options, mdp.name)
-    solution: Any = solved(mdp)
-    T, points, stages = steps, options["points"], learner.stages
-    chosen = [
-        regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
-        earnings(mdp, T, points, solution),
-        output(mdp.problem, T, stages),
-    ]
-    chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
-    return Scores(solution.optimum, solution.optimum_error, chosen)
-
-
-def only_discounted(mdp: MDP, options: Options) -> None:
-    """An error where options ask for what belongs to a discount."""
-    if "trajectory" in options["record"] or options["pad"]:
-        what = "pad is true" if options["pad"] else "record names 'trajectory'"
-        raise validation.InputError(
-            f"{what}, which is of the discounted criterion; {mdp.name} is {validation.OF_CRITERION[mdp.criterion]}"
-        )
 
 
 class Tabular(NamedTuple):
@@ -153,7 +132,7 @@ class Tabular(NamedTuple):
     mdp: MDP
     kind: str = "tabular"
     adapted: Callable[[Learner], Learner] = lambda learner: learner  # a learner of the MDP -> the same, here
-    scored: Callable[[MDP, Learner, int, Options], Scores] = against_optimum
+    scored: Callable[[MDP, Learner, int, Options], Scores] = scores_of
 
     @property
     def name(self) -> str:
@@ -196,20 +175,15 @@ class Tabular(NamedTuple):
         require_memory(n * (3 * policy + 16 * points + stream) + 40 * points, what, lower)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
-        """All seeds as they begin; one of them first, which says how much they need together."""
-        n, (what, lower) = len(keys), self._asked(learner, len(keys))
-        with memory_errors(what, lower):
-            state, records = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-            told, wanted = tuple(state.policy.shape[-2:]), (self.mdp.states, self.mdp.actions)
-            if told != wanted:
+        def check_shape(state: Any) -> None:
+            (X, A), wanted = state.policy.shape[-2:], (self.mdp.states, self.mdp.actions)
+            if wanted != (X, A):
                 raise validation.InputError(
-                    f"{learner.name} was built for {told[0]} states and {told[1]} actions, "
+                    f"{learner.name} was built for {X} states and {A} actions, "
                     f"but {self.name} has {wanted[0]} and {wanted[1]}"
                 )
-            require_memory(COPIES * n * tree.size((state, records)), what, lower)
-            if n > 1:
-                state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
-        return Batch(start(self.answers, keys), state, records)
+
+        return begun(learner, keys, measures, start(self.answers, keys), *self._asked(learner, len(keys)), check_shape)
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         mdp, T, walkers = self.mdp, stopped.steps, batch.walkers
@@ -224,10 +198,14 @@ class Tabular(NamedTuple):
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         if device == "gpu":
+            from ravi.runtime import gpu
+
             gpu.run(tasks[0], batches[0])
         elif compiled_driver.is_compiled(tasks[0].learner, tasks[0].measures):
             compiled_driver.run(tasks, batches)
         else:
+            from ravi.runtime import python as python_driver
+
             return [python_driver.run(tasks[0], batches[0])]
         return list(batches)
 
@@ -239,12 +217,18 @@ class Tabular(NamedTuple):
 
 
 def begun(
-    world: World, learner: Learner, keys: Array, measures: Sequence[Measure], walkers: Any, lower: str
+    learner: Learner, keys: Array, measures: Sequence[Measure], walkers: Any, what: str, lower: str,
+    check: Callable[[Any], None] = lambda state: None,
 ) -> Batch:  # fmt: skip
-    """All seeds as they begin; one of them first, which says how much they need together."""
-    one = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
-    require_memory(COPIES * len(keys) * tree.size(one), f"{learner.name} on {world.name}", lower)
-    return Batch(walkers, learner.init(keys), tuple(measure.init(keys) for measure in measures))
+    """All seeds as they begin; one of them first, which says how much they need together. what, lower: for an error,
+    what needs memory, and what would need less of it; check: of the state of one seed."""
+    with memory_errors(what, lower):
+        state, records = learner.init(keys[:1]), tuple(measure.init(keys[:1]) for measure in measures)
+        check(state)
+        require_memory(COPIES * len(keys) * tree.size((state, records)), what, lower)
+        if len(keys) > 1:
+            state, records = learner.init(keys), tuple(measure.init(keys) for measure in measures)
+    return Batch(walkers, state, records)
 
 
 def curves_fit(world: World, learner: Learner, steps: int, options: Options, n: int) -> None:
@@ -270,10 +254,10 @@ def taken_up(world: World, stopped: Run, learner: Learner, measures: Sequence[Me
     return batch
 
 
-_solutions: WeakKeyDictionary[MDP, Solution] = WeakKeyDictionary()
+_solutions: WeakKeyDictionary[MDP, Any] = WeakKeyDictionary()
 
 
-def solved(mdp: MDP) -> Solution:
+def solved(mdp: MDP) -> Any:
     """The optimum that a run is scored against, found once for an MDP that is used again, as by `resume`."""
     if mdp not in _solutions:
         _solutions[mdp] = solve(mdp, tol=TOLERANCE)
@@ -286,7 +270,7 @@ def turning(world: Changing) -> Tabular:
     from ravi.measures.hindsight import hindsight
 
     def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
-        no_gains(options, mdp.name)
+        refuse_gains(options, mdp.name)
         if "trajectory" in options["record"]:
             raise validation.InputError("record names 'trajectory', which is against one V*; here rewards change")
         if options["pad"]:
@@ -323,9 +307,7 @@ def world_named(world: Named) -> World:
 def to_run(made: Any) -> World:
     """As the engine runs learners in it; `ravi.large` and `ravi.continuous` say how theirs are."""
     mdp = ids.mdp(made)
-    if mdp.criterion == "discounted":
-        return Tabular(mdp)
-    return Tabular(mdp, mdp.criterion, scored=against_gain if mdp.criterion == "average" else against_episodes)
+    return Tabular(mdp, "tabular" if mdp.criterion == "discounted" else mdp.criterion)
 
 
 to_run.register(Changing, turning)

@@ -29,7 +29,6 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite_file.specification import Suite
 from ravi.machine import cores
 from ravi.runtime.api import interrupts
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def run_suite(
     slice = validation.positive(slice, "slice")
     wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
     own = Path(str(suite)) if is_results(suite) else None
-    on = validation.one_of(wanted.device if device is None else device, DEVICES, "device")
+    on = validation.one_of(wanted.device if device is None else device, validation.DEVICES, "device")
     if on == "gpu":
         runs_there(wanted, store, adopt, mix_versions, own, workers, cluster)
         workers = 1

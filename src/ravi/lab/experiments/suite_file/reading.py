@@ -21,7 +21,6 @@ from ravi.lab.experiments.suite_file.specification import (
     Suite,
     Tuning,
 )
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError, require_memory
 
 T = TypeVar("T")
@@ -59,7 +58,7 @@ class Reader:
             "name": _text,
             "title": _any_text,
             "folder": _text,
-            "device": lambda p, v: validation.one_of(v, DEVICES, "device"),
+            "device": lambda p, v: validation.one_of(v, validation.DEVICES, "device"),
             "tuning": lambda p, v: Tuning(**{k: one for k, one in self._table(p, v, TUNING).items() if one != ()}),
             "sections": self._list,
             **self.shared,
