@@ -140,7 +140,7 @@ class Policy:
         stream = Environment(world, termination=termination)
         try:
             facts["environment"] = stream.plain()
-            made = Policy(table=validation.of_actions(table, stream.actions, "table"), **facts)
+            made = Policy(table=validation.of_actions(table, stream.states, stream.actions, "table"), **facts)
             if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
                 raise InputError(
                     f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
