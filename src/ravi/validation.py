@@ -665,7 +665,9 @@ def policy_table(value: Any, problem: Problem, name: str = "policy", *, interior
     array = of_actions(value, problem.actions, name)
     shape = (problem.states, problem.actions)
     if array.ndim not in (2, 3) or array.shape[-2:] != shape:
-        raise InputError(f"{name} has shape {array.shape}, not (X, A) = {shape} or a batch (n, X, A)")
+        raise InputError(
+            f"{name} has shape {np.shape(value) or array.shape}, not (X, A) = {shape} or a batch (n, X, A)"
+        )
     require_memory(32 * array.size, f"{name} of shape {array.shape}", "their number")
     sums_to_one(array, name)
     if interior and (array == 0).any():
