@@ -113,7 +113,8 @@ class Evaluation:
     def __repr__(self) -> str:
         computed = "" if self.exact is None else f"; value {self.exact:.6g} ± {self.exact_error:.1g}"
         sampled = "" if self.mean is None else f"; sampled {self.mean:.6g}"
-        return f"<Evaluation of policy {self.policy} on {self.on}{computed}{sampled}>"
+        where = "" if f" on {self.on}" in self.policy else f" on {self.on}"
+        return f"<Evaluation of policy {self.policy}{where}{computed}{sampled}>"
 
     def __str__(self) -> str:
         words = {"average": "average reward", "episodic": "an episode"}.get(
