@@ -314,12 +314,13 @@ class AnyProblem(Protocol):
 
 
 # What `ravi.run` takes for a world: an MDP of any kind, one whose rewards change, an id or a file.
-Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str]
+Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str] | Callable[[], Any]
 
 
 def world_named(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
-    made: Any = ids.world(world) if isinstance(world, str) else world
+    made: Any = ids.called(world)
+    made = ids.world(made) if isinstance(made, str) else made
     return made if hasattr(made, "run") else to_run(made)
 
 
