@@ -94,29 +94,26 @@ def scores_of(mdp: MDP, learner: Learner, steps: int, options: Options) -> Score
     if mdp.criterion != "average":
         refuse_gains(options, mdp.name)
     T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
-    output_policy = output(mdp.problem, T, stages)
     if mdp.criterion == "average":
         from ravi.measures.average import average_regret
-        from ravi.measures.gain import gain_regret
 
         optimum, error = solution.gain, solution.gain_error
-        measures = [average_regret(mdp, T, points, solution), output_policy]
-        measures += [gain_regret(mdp, T, points, solution)] if "gain" in record else []
+        scored = average_regret(mdp, T, points, solution)
     else:
         optimum, error = solution.optimum, solution.optimum_error
-        measures = [regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages)]
-        if mdp.criterion == "episodic":
-            from ravi.measures.episodes import earnings
+        scored = regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages)
+    earned = rewards(mdp, T, points) if of is None else rewards(mdp, T, points, optimum)
+    measures = [scored, earned, output(mdp.problem, T, stages)]
+    if "trajectory" in record:
+        from ravi.measures.trajectory import trajectory
 
-            measures.append(earnings(mdp, T, points, solution))
-        else:
-            measures.append(rewards(mdp, T, points))
-        measures.append(output_policy)
-        if "trajectory" in record:
-            from ravi.measures.trajectory import trajectory
+        measures.append(trajectory(mdp, T, points, solution, stages))
+    if "gain" in record:
+        from ravi.measures.gain import gain_regret
 
-            measures.append(trajectory(mdp, T, points, solution, stages))
-    measures += [stream(mdp.problem, T, pad=pad)] if "stream" in record else []
+        measures.append(gain_regret(mdp, T, points, solution))
+    if "stream" in record:
+        measures.append(stream(mdp.problem, T, pad=pad))
     return Scores(optimum, error, measures)
 
 
@@ -294,12 +291,13 @@ class AnyProblem(Protocol):
 
 
 # What `ravi.run` takes for a world: an MDP of any kind, one whose rewards change, an id or a file.
-Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str]
+Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str] | Callable[[], Any]
 
 
 def world_named(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
-    made: Any = ids.world(world) if isinstance(world, str) else world
+    made: Any = ids.called(world)
+    made = ids.world(made) if isinstance(made, str) else made
     return made if hasattr(made, "run") else to_run(made)
 
 
