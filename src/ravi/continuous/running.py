@@ -8,6 +8,7 @@ there is computed, not sampled.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -28,12 +29,11 @@ from ravi.measures.curve import grid as times_of
 from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
 from ravi.runtime import python as python_driver
-from ravi.runtime import tree
 from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
-from ravi.runtime.world import Scores, begun, curves_fit, no_streams, to_run
+from ravi.runtime.world import Scores, World, begun, no_streams, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -46,23 +46,19 @@ class Walkers(NamedTuple):
     key: Fixed  # (n,)
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Box(World):
     """A continuous MDP, as `ravi.runtime.api` runs learners in it."""
 
     mdp: ContinuousMDP
     grid: Grid | None = None  # the nodes of learners that are named by their ids
     scored: Reference | None = None  # where policies are valued
     every: int = 1  # epochs that share a score, each charged until the next
-    kind: str = "continuous"
-    units: tuple[float, float] = (0.0, 1.0)
+    kind = "continuous"
 
     @property
-    def name(self) -> str:
-        return self.mdp.problem.name
-
-    @property
-    def discount(self) -> float:
-        return self.mdp.problem.discount
+    def problem(self) -> Any:
+        return self.mdp.problem
 
     @property
     def sizes(self) -> tuple[int | None, int, int]:
@@ -111,9 +107,6 @@ class Box(NamedTuple):
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_score_measure(learner.parts, self, best, options["points"])])
 
-    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        curves_fit(self, learner, steps, options, n)
-
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         x, problem = np.empty((len(keys), self.mdp.problem.axes)), self.mdp.problem
         for i, key in enumerate(keys):
@@ -131,9 +124,6 @@ class Box(NamedTuple):
             raise validation.InputError(
                 f"{validation.at('batch.walkers.state', validation.first(outside))} is outside of the box"
             )
-
-    def size(self, batch: Batch) -> float:
-        return tree.size(batch) / len(batch.walkers.key)
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         return [python_driver.run(tasks[0], batches[0])]

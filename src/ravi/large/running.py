@@ -10,6 +10,7 @@ compared: all rewards, and a hash of successors and starts at a few draws.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any, NamedTuple
 
@@ -24,12 +25,13 @@ from ravi.measures.curve import cursor_into, grid
 from ravi.random import OUTPUT, uniform
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
+from ravi.runtime import world as worlds
 from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.walk import keep
-from ravi.runtime.world import Scores, begun, curves_fit, no_streams, to_run
+from ravi.runtime.world import Scores, begun, no_streams, to_run
 from ravi.schedules import at_reset
 
 
@@ -77,25 +79,21 @@ class Record(NamedTuple):
         self.visited[:] = (memory.visits[:met].sum(-1) > A).sum()
 
 
-class LargeWorld(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class LargeWorld(worlds.World):
     """A large world, as `ravi.runtime.api` runs learners in it."""
 
     world: World
-    kind: str = "large"
-    units: tuple[float, float] = (0.0, 1.0)
+    kind = "large"
 
     @property
-    def name(self) -> str:
-        return self.world.name
+    def problem(self) -> World:
+        return self.world
 
     @property
     def digest(self) -> str:
         """The digest of its MDP; X and A if it is given by functions, whose values are compared (`_check_world`)."""
         return self.world.digest or f"X={self.world.states}, A={self.world.actions}"
-
-    @property
-    def discount(self) -> float:
-        return self.world.discount
 
     @property
     def sizes(self) -> tuple[int | None, int, int]:
@@ -126,15 +124,9 @@ class LargeWorld(NamedTuple):
         no_streams(options, "in a large world what is earned and two policies are")
         return Scores(None, None, [_record(self.world.actions, len(grid(steps, options["points"])))])
 
-    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        curves_fit(self, learner, steps, options, n)
-
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
         return begun(learner, keys, measures, walkers, f"{learner.name} on {self.name}", "seeds or points")
-
-    def size(self, batch: Batch) -> float:
-        return tree.size(batch) / len(batch.walkers.key)
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         """Every array is held against what is declared of it, and what is looked up is found."""

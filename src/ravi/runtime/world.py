@@ -5,6 +5,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -45,19 +46,29 @@ class World(Protocol):
         """Which results its runs have: a key of `ravi.runtime.result.RESULTS`."""
 
     @property
-    def name(self) -> str: ...
+    def problem(self) -> Any:
+        """What has its name, its discount and its units."""
+
+    @property
+    def name(self) -> str:
+        return str(self.problem.name)
+
+    @property
+    def discount(self) -> float:
+        return float(self.problem.discount)
+
+    @property
+    def units(self) -> tuple[float, float]:
+        return getattr(self.problem, "units", (0.0, 1.0))
+
     @property
     def digest(self) -> str:
         """A hash of all that its answers depend on."""
 
     @property
-    def discount(self) -> float: ...
-    @property
     def sizes(self) -> tuple[int | None, int, int]:
         """X (None where states are continuous), A, and d of a mixture or a linear MDP, else 0."""
 
-    @property
-    def units(self) -> tuple[float, float]: ...
     @property
     def answers(self) -> Any:
         """What the walk is given to simulate it."""
@@ -69,7 +80,8 @@ class World(Protocol):
         """The scores of such runs."""
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        """An error where n seeds are too large for what every run keeps."""
+        """An error where n seeds are too large for what every run keeps: curves."""
+        require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {self.name}", "seeds or points")
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         """All seeds as they begin."""
@@ -79,6 +91,7 @@ class World(Protocol):
 
     def size(self, batch: Batch) -> float:
         """Bytes that a seed works on."""
+        return tree.size(batch) / len(batch.walkers.key)
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         """Each batch from where its seeds stand to where they stop; the batches may be written to. There are several
@@ -123,25 +136,23 @@ def refuse_gains(options: Options, name: str) -> None:
         raise validation.InputError(f"record names 'gain', which is of the average reward, and {name} is not")
 
 
-class Tabular(NamedTuple):
-    """The world of an MDP, or of its kernel where rewards change (`turning`)."""
+@dataclass(frozen=True, eq=False)
+class Tabular(World):
+    """The world of an MDP."""
 
     mdp: MDP
-    kind: str = "tabular"
-    adapted: Callable[[Learner], Learner] = lambda learner: learner  # a learner of the MDP -> the same, here
-    scored: Callable[[MDP, Learner, int, Options], Scores] = scores_of
 
     @property
-    def name(self) -> str:
-        return self.mdp.name
+    def kind(self) -> str:
+        return "tabular" if self.mdp.criterion == "discounted" else self.mdp.criterion
+
+    @property
+    def problem(self) -> MDP:
+        return self.mdp
 
     @property
     def digest(self) -> str:
         return self.mdp.digest
-
-    @property
-    def discount(self) -> float:
-        return self.mdp.discount
 
     @property
     def sizes(self) -> tuple[int | None, int, int]:
@@ -149,19 +160,15 @@ class Tabular(NamedTuple):
         return of.states, of.actions, of.dimension or (0 if pairs is None else int(pairs.shape[2]))
 
     @property
-    def units(self) -> tuple[float, float]:
-        return self.mdp.units
-
-    @property
     def answers(self) -> Any:
         return world_of(self.mdp)
 
     def learner(self, given: Learner | str, steps: int) -> Learner:
-        return self.adapted(given if isinstance(given, Learner) else ids.learner(given, self.mdp, steps))
+        return given if isinstance(given, Learner) else ids.learner(given, self.mdp, steps)
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
         """Nothing in a run that is not measured."""
-        return self.scored(self.mdp, learner, steps, options) if options["measured"] else Scores(None, None, [])
+        return scores_of(self.mdp, learner, steps, options) if options["measured"] else Scores(None, None, [])
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         """An error if n seeds need more memory for policies, curves and streams than there is."""
@@ -189,9 +196,8 @@ class Tabular(NamedTuple):
         check(batch, begun, facts, "batch")
 
     def size(self, batch: Batch) -> float:
-        """Bytes that a seed works on."""
         working = 2 * 8 * self.mdp.states * self.mdp.actions * self.mdp.dimension  # phi_V and R^T phi_V of a plan
-        return tree.size(batch) / len(batch.walkers.key) + working
+        return super().size(batch) + working
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         if device == "gpu":
@@ -228,11 +234,6 @@ def begun(
     return Batch(walkers, state, records)
 
 
-def curves_fit(world: World, learner: Learner, steps: int, options: Options, n: int) -> None:
-    """An error where the curves of n seeds need more memory than there is."""
-    require_memory(8 * n * min(options["points"], steps), f"{learner.name} on {world.name}", "seeds or points")
-
-
 def no_streams(options: Options, recorded: str) -> None:
     """An error where options ask for more than what is recorded."""
     if options["record"] or options["pad"]:
@@ -261,24 +262,31 @@ def solved(mdp: MDP) -> Any:
     return _solutions[mdp]
 
 
-def turning(world: Changing) -> Tabular:
+@dataclass(frozen=True, eq=False)
+class ChangingRewards(Tabular):
     """The world of an MDP whose rewards change: the regret is against the best fixed policy in hindsight."""
-    from ravi.learners.ravi_ucb.changing_rewards import changing
-    from ravi.measures.hindsight import hindsight
 
-    def scored(mdp: MDP, learner: Learner, steps: int, options: Options) -> Scores:
-        refuse_gains(options, mdp.name)
+    tables: Changing
+    kind = "changing"
+
+    def learner(self, given: Learner | str, steps: int) -> Learner:
+        from ravi.learners.ravi_ucb.changing_rewards import changing
+
+        learner = super().learner(given, steps)
+        return learner if learner.side_information.world is self.tables else changing(learner, self.tables)
+
+    def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
+        from ravi.measures.hindsight import hindsight
+
+        if not options["measured"]:
+            return Scores(None, None, [])
+        refuse_gains(options, self.name)
         if "trajectory" in options["record"]:
             raise validation.InputError("record names 'trajectory', which is against one V*; here rewards change")
         if options["pad"]:
             raise validation.InputError("pad is true: where rewards change, nothing is played beyond T")
-        more = [stream(mdp.problem, steps, pad=False)] if "stream" in options["record"] else []
-        return Scores(None, None, [hindsight(world, steps, options["points"], learner.parts), *more])
-
-    def adapted(learner: Learner) -> Learner:
-        return learner if learner.side_information.world is world else changing(learner, world)
-
-    return Tabular(world.mdp, "changing", adapted, scored)
+        more = [stream(self.mdp.problem, steps, pad=False)] if "stream" in options["record"] else []
+        return Scores(None, None, [hindsight(self.tables, steps, options["points"], learner.parts), *more])
 
 
 class AnyProblem(Protocol):
@@ -304,8 +312,7 @@ def world_named(world: Named) -> World:
 @singledispatch
 def to_run(made: Any) -> World:
     """As the engine runs learners in it; `ravi.large` and `ravi.continuous` say how theirs are."""
-    mdp = ids.mdp(made)
-    return Tabular(mdp, "tabular" if mdp.criterion == "discounted" else mdp.criterion)
+    return Tabular(ids.mdp(made))
 
 
-to_run.register(Changing, turning)
+to_run.register(Changing, lambda world: ChangingRewards(world.mdp, world))
