@@ -592,7 +592,7 @@ class Parts(NamedTuple):
 
 class SettingsBatch(NamedTuple):
     """A learner as one of several settings that differ in numbers only, which run as rows of one batch
-    (`ravi.runtime.settings`).
+    (`ravi.runtime.seedwise`).
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from ravi._jit.teams import made as made_room
+from ravi._jit.teams import allocate
 from ravi.estimators.counts import Counts
 from ravi.optimism import known_support, sets
 from ravi.optimism.extended_value_iteration import given
@@ -199,7 +199,7 @@ def test_a_bonus_is_cut_by_the_best_stored_successor():
     successors, D, V, rng = rows(9)
     r = rng.random((1, *D.visits.shape[1:]))
     bonus = backup_of(sets.smoothed, r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
-    Q, own = backed(bonus, V), made_room(given(r, successors, GAMMA, D, 1))
+    Q, own = backed(bonus, V), allocate(given(r, successors, GAMMA, D, 1))
     for i in range(len(V)):
         known_support.capped(own, i, V[i], Q[i].reshape(-1))  # a view
     np.testing.assert_array_equal(Q, np.minimum(backed(bonus, V), r + GAMMA * V[:, successors].max(-1)))

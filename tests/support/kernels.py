@@ -50,9 +50,9 @@ def loops(learner, n=2):
     """Every loop over seeds that an epoch calls -> its arguments, with scratch."""
     called, plain = {}, teams.over_seeds
 
-    def noted(loop, where, *arguments, rooms=()):
+    def noted(loop, where, *arguments, scratch=()):
         called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in rooms))
-        plain(loop, where, *arguments, rooms=rooms)
+        plain(loop, where, *arguments, scratch=scratch)
 
     holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]
     for module in holders:

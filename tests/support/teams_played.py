@@ -146,8 +146,8 @@ def play(text, mdp, T, size, record=(), seed=0):
         learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )
     frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
-    there = teams.mapped(
-        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.made(arguments)
+    there = teams.map_leaves(
+        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.allocate(arguments)
     )
     if size == 1:
         frame(T, T, *there)

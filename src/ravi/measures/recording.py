@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ravi._jit.functions import bound, compiled, uncounted
-from ravi._jit.teams import made
+from ravi._jit.teams import allocate
 from ravi.core import Array, Measure, Path, Recorder
 
 
@@ -52,7 +52,7 @@ def compiled_measure(
     def record(m: Any, state: Any, path: Path, opening: bool) -> Any:
         nonlocal last
         if last[0] is not m:
-            last = m, made(scoring.own(m, 1, 1))
+            last = m, allocate(scoring.own(m, 1, 1))
         if before is not None:
             before(m, state, path, opening)
         loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))

@@ -23,7 +23,7 @@ import numpy as np
 from ravi._jit.teams import beside
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
 from ravi.estimators.centred import Standard
-from ravi.runtime.settings import by_pair
+from ravi.runtime.seedwise import by_pair
 
 
 def multiple_of_width(beta: float | Array, estimator: Estimator) -> Bonus:

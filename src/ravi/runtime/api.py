@@ -27,7 +27,7 @@ from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
 from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.result import Options, Run, versions
-from ravi.runtime.settings import alike, learner_of
+from ravi.runtime.seedwise import alike, learner_of
 from ravi.runtime.world import Named, Scores, World, taken_up, world_named
 
 
@@ -178,7 +178,7 @@ def run_settings(
     threads: int | None = None,
 ) -> list[Run]:  # fmt: skip
     """`run` of each of these learners, with the same bits: as one batch if they differ only in `scale`, `step_scale`,
-    `eta` and `beta` and their learner supports it (`ravi.runtime.settings`), else one after the other.
+    `eta` and `beta` and their learner supports it (`ravi.runtime.seedwise`), else one after the other.
 
     Parameters
     ----------

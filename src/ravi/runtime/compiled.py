@@ -231,7 +231,7 @@ class OnCpu:
         given = arguments(
             learner, task.world, task.T, task.pad, recorders, batch, teams=1, epochs=self.most, length=length
         )
-        self.arguments = teams.made(given)
+        self.arguments = teams.allocate(given)
         self.function = function_of(*functions(learner, recorders))
 
     def run(self, epochs: int) -> None:

@@ -172,8 +172,8 @@ class OnGpu:
                 return self.memory.constant(leaf)
             return self.memory.there(leaf)
 
-        plain = teams.mapped(self.memory.there, self.here._replace(own=(), kept=()))
-        own, kept = (teams.mapped(there, part) for part in (self.here.own, self.here.kept))
+        plain = teams.map_leaves(self.memory.there, self.here._replace(own=(), kept=()))
+        own, kept = (teams.map_leaves(there, part) for part in (self.here.own, self.here.kept))
         return plain._replace(own=own, kept=kept)
 
     def run(self, epochs: int) -> None:
@@ -214,8 +214,8 @@ class Joint(OnGpu):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         there = self.memory.of
-        self.state = tree.mapped(there, self.batch.state)
-        self.aside = tree.mapped(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
+        self.state = tree.map_leaves(there, self.batch.state)
+        self.aside = tree.map_leaves(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
         self.path = Path(*(there(array) for array in self.here.path))
         self.time = there(self.batch.walkers.time)
         self.finished = self.time >= self.task.T
@@ -322,7 +322,7 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
 
     stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
     with compiling(threads):
-        _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
+        _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.map_leaves(there, arguments))
 
 
 teams.gpu = teams.Gpu(over_seeds_there, constant_there)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ravi._jit.teams import mapped as mapped
+from ravi._jit.teams import map_leaves as map_leaves
 from ravi.core import Array
 from ravi.validation import InputError, require_memory
 
@@ -74,7 +74,7 @@ class Ragged:
 
 def copy(tree: Any) -> Any:
     """The same structure with arrays of its own; a log goes on to be shared."""
-    return mapped(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
 
 
 def take(tree: Any, rows: Array, *, among: int | None = None) -> Any:
@@ -85,12 +85,12 @@ def take(tree: Any, rows: Array, *, among: int | None = None) -> Any:
             return Ragged([leaf.parts[row].copy() for row in rows])
         return Log.of(leaf.table[:, rows], among) if isinstance(leaf, Log) else leaf[rows]
 
-    return mapped(taken, tree)
+    return map_leaves(taken, tree)
 
 
 def seed(tree: Any, i: int) -> Any:
     """The arrays of seed i themselves: those that all seeds have in one are still of one seed, (1, ...)."""
-    return mapped(lambda leaf: leaf.parts[i] if isinstance(leaf, Ragged) else leaf[i : i + 1], tree)
+    return map_leaves(lambda leaf: leaf.parts[i] if isinstance(leaf, Ragged) else leaf[i : i + 1], tree)
 
 
 def join(trees: Sequence[Any]) -> Any:

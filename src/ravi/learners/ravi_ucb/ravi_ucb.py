@@ -45,8 +45,7 @@ from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import of_rows, positive
+from ravi.runtime.seedwise import of_rows, over_all_seeds, positive
 from ravi.runtime.walk import JOINT, learn
 from ravi.schedules import at_reset
 from ravi.theory import constants
@@ -97,7 +96,7 @@ def generic(
     settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them; numbers:
+    of every row (`ravi.runtime.seedwise`). stated: the constants of both; `settings`: another record of them; numbers:
     those of the same estimate and bonus, where they are compiled (`constants` of `Counted`)."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)

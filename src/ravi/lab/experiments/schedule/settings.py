@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from ravi.runtime.settings import VARIED
+from ravi.runtime.seedwise import VARIED
 
 CURVES = ("reward", "trajectory")  # what `record` may name, besides the regret, which is always kept
 
