@@ -51,7 +51,7 @@ def loops(learner, n=2):
     called, plain = {}, teams.over_seeds
 
     def noted(loop, where, *arguments, scratch=()):
-        called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in rooms))
+        called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in scratch))
         plain(loop, where, *arguments, scratch=scratch)
 
     holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]

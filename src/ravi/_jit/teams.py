@@ -73,8 +73,8 @@ gpu: Any = None  # Gpu, from when `ravi.runtime.gpu` is imported: before, no arr
 def over_seeds(
     loop: Callable[..., Any], where: Any, *arguments: Any, scratch: tuple[tuple[int, ...], ...] = ()
 ) -> None:
-    """Call `loop(low, high, *arguments, *scratch arrays)` over all seeds, on the device that holds `where`, an array of seeds
-    first. The choice of the device is made here only. scratch: the shapes of the scratch arrays that every team gets.
+    """Call `loop(low, high, *arguments, *arrays)` over all seeds, on the device that holds `where`, an array of seeds
+    first. The choice of the device is made here only. scratch: the shapes of the arrays that every team gets besides.
     """
     if isinstance(where, np.ndarray):
         if scratch:
