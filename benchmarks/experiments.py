@@ -1,4 +1,4 @@
-"""What does an experiment cost besides its runs? Overhead, memory, size of the store, rate of the driver.
+"""The cost of an experiment besides its runs: overhead, memory, size of the store, rate of the driver.
 
     python benchmarks/experiments.py [--quick] [--ray] [--write benchmarks/experiments.md]
 
