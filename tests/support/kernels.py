@@ -88,7 +88,7 @@ def ptx(text, measured, threads=32):
     )
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
     made = compiled_for(
-        threads, compiled_driver.framed(*compiled_driver.functions(learner, recorders)), given, rolled=True
+        threads, compiled_driver.run_function(*compiled_driver.functions(learner, recorders)), given, rolled=True
     )
     assert "nounroll" in made, "its loops may be unrolled"
     return made

@@ -145,7 +145,7 @@ def play(text, mdp, T, size, record=(), seed=0):
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )
-    frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
+    frame = compiled_driver.run_function(*compiled_driver.functions(learner, recorders))
     there = teams.map_leaves(
         lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.allocate(arguments)
     )

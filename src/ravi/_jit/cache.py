@@ -236,7 +236,7 @@ def _fields(kind: Any) -> tuple[Any, ...]:
     return getattr(kind, "fields", ()), *map(_fields, inner)
 
 
-class Kept(caching._Cache):  # type: ignore[misc]
+class FunctionCache(caching._Cache):  # type: ignore[misc]
     """The cache of one function. It never fails its caller: what cannot be read is compiled, a failed write is a
     warning. Code is kept with its key: two processes that compile a function for other types at once may take the same
     file for it, and the last one has it."""

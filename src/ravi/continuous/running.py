@@ -33,7 +33,7 @@ from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
-from ravi.runtime.world import Scores, World, begun, no_streams, to_run
+from ravi.runtime.world import Scores, World, refuse_streams, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -86,7 +86,7 @@ class Box(World):
                 raise validation.InputError(
                     f"learner is {given!r}: without nodes it is made by ravi.continuous, not by its id"
                 )
-            given = ids.built(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
+            given = ids.build(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
         made: Learner = validation.instance(
             given, Learner, "learner", "an id such as 'ravi-ucb+,inner=2', or a ravi.Learner"
         )
@@ -102,7 +102,7 @@ class Box(World):
         return made
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        no_streams(options, "on continuous states the regret and what is earned are")
+        refuse_streams(options, "on continuous states the regret and what is earned are")
         assert isinstance(learner.parts, Rule)
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_score_measure(learner.parts, self, best, options["points"])])
@@ -113,7 +113,7 @@ class Box(World):
             _first(problem.functions.begin, problem.constants, key, x[i])
         walkers = Walkers(x, np.zeros(len(keys), np.int64), keys.copy())
         what = f"{learner.name} on {self.name}"
-        return begun(learner, keys, measures, walkers, what, "seeds, points or nodes")
+        return start_batch(learner, keys, measures, walkers, what, "seeds, points or nodes")
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers

@@ -31,7 +31,7 @@ from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positiv
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.walk import keep
-from ravi.runtime.world import Scores, begun, no_streams, to_run
+from ravi.runtime.world import Scores, refuse_streams, to_run
 from ravi.schedules import at_reset
 
 
@@ -121,12 +121,12 @@ class LargeWorld(worlds.World):
         return Learner(ids.canonical(text), init, keep, keep, at_reset(), settings, rule)  # type: ignore[arg-type]
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        no_streams(options, "in a large world what is earned and two policies are")
+        refuse_streams(options, "in a large world what is earned and two policies are")
         return Scores(None, None, [_record(self.world.actions, len(grid(steps, options["points"])))])
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
-        return begun(learner, keys, measures, walkers, f"{learner.name} on {self.name}", "seeds or points")
+        return start_batch(learner, keys, measures, walkers, f"{learner.name} on {self.name}", "seeds or points")
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         """Every array is held against what is declared of it, and what is looked up is found."""

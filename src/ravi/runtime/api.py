@@ -28,7 +28,7 @@ from ravi.runtime import tree
 from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.result import Options, Run, versions
 from ravi.runtime.seedwise import alike, learner_of
-from ravi.runtime.world import Named, Scores, World, taken_up, world_named
+from ravi.runtime.world import Named, Scores, World, find_world, stored_batch
 
 
 class Look(NamedTuple):
@@ -202,7 +202,7 @@ def run_settings(
     [0.1, 0.2]
     """
     T, controls = validation.steps(steps), Controls.checked(pause, stop, progress, callback, device, threads)
-    world = world_named(mdp)
+    world = find_world(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
     several = [world.learner(one, T) for one in given]
     keys = np.array(validation.seeds(seeds), np.uint64)
@@ -308,7 +308,7 @@ def resume_settings(
     controls = Controls.checked(pause, stop, progress, callback, device, threads)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")
-    world, several = world_named(mdp), list[Learner]()
+    world, several = find_world(mdp), list[Learner]()
     if len(given) != len(runs):
         raise validation.InputError(f"learners are {len(given)}, and there are {len(runs)} stopped runs")
     for one, learner in zip(runs, given, strict=True):
@@ -343,7 +343,7 @@ def check_device(device: str, learner: Learner, mdp: Named, steps: int, record: 
 
 def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
     """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
-    world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
+    world, measures = find_world(mdp), _as_in_suites(learner, mdp, steps, record, points)
     return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))
 
 
@@ -525,7 +525,7 @@ def plain_settings(learner: Learner) -> dict[str, Any]:
 def _resumed_batch(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
     """The batch of a stopped run."""
     if isinstance(stopped.batch, dict):  # from a file
-        return taken_up(world, stopped, learner, chosen)
+        return stored_batch(world, stopped, learner, chosen)
     batch: Batch = stopped.batch
     if len(chosen) != len(batch.records):
         raise validation.InputError("the stopped run was made with other measures than these")
@@ -551,7 +551,7 @@ def _as_in_suites(learner: Learner, mdp: Named, steps: int, record: Sequence[str
         "record": [name for name in record if name in OPTIONAL], "points": points, "pad": False, "keep_epochs": False,
         "measured": True,
     }  # fmt: skip
-    return world_named(mdp).scores(learner, steps, options).measures
+    return find_world(mdp).scores(learner, steps, options).measures
 
 
 def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:

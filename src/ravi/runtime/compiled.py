@@ -76,7 +76,7 @@ def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-de
     """The `record` of a measure that there is not: it does nothing."""
 
 
-plan, walk = nothing, nothing  # `framed` puts those of a run here
+plan, walk = nothing, nothing  # `run_function` puts those of a run here
 one = two = three = four = five = no_record
 
 
@@ -155,7 +155,7 @@ def functions(learner: Learner, recorders: Sequence[Recorder]) -> tuple[Any, ...
     return learner.seedwise.plan, learner.seedwise.learn, *[one.record for one in recorders]
 
 
-def framed(plan: Any, learn: Any, *records: Any) -> Any:
+def run_function(plan: Any, learn: Any, *records: Any) -> Any:
     """`_advance` with these functions bound: a Python function, to be compiled for its target. Its name is a digest of
     theirs, which together are longer than a file system takes."""
     named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
@@ -252,9 +252,9 @@ class OnCpu:
 
 @cache
 def function_of(*functions: Any) -> Any:
-    """What `framed` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
+    """What `run_function` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
     counts no references."""
-    return uncounted(framed(*functions), nogil=True)
+    return uncounted(run_function(*functions), nogil=True)
 
 
 def log(
@@ -297,7 +297,7 @@ def advance(
 ) -> None:  # fmt: skip
     """Run until all seeds have made T steps, or as many as the pause asks for, or until the run is stopped. each: takes
     all targets through so many epochs, at most `most`; call: seconds that this takes, about."""
-    times, epochs, told = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
+    times, epochs, reported = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
     while min(int(part.min()) for part in times) < task.last and not task.stopped():
         began = time.perf_counter()
         each(epochs)
@@ -307,8 +307,8 @@ def advance(
         epochs = int(min(max(epochs * min(call / max(now - began, 1e-3), 4.0), 1), most))
         if effort.allowance > 0:
             effort.done = float(np.mean([part.mean() for part in times])) / task.T
-        if task.tell is not None and now > told:
-            told = now + CALL
+        if task.tell is not None and now > reported:
+            reported = now + CALL
             task.tell(batches)
     for target in targets:
         target.finish()

@@ -68,8 +68,8 @@ def target() -> Target:
 
 @cache
 def kernel(registers: int, threads: int, *functions: Any) -> Any:
-    """The kernel that `compiled_driver.framed` makes of these functions, for teams of so many threads."""
-    return cuda_words().jit(compiled_driver.framed(*functions), max_registers=registers, lto=False)
+    """The kernel that `compiled_driver.run_function` makes of these functions, for teams of so many threads."""
+    return cuda_words().jit(compiled_driver.run_function(*functions), max_registers=registers, lto=False)
 
 
 def _place(array: Array) -> tuple[int, int]:

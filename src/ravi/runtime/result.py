@@ -277,7 +277,7 @@ class Run:
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
         try:
-            return shaped(Run(**told_by(header), batch=parts["batch"], results=parts["results"]))
+            return check_shapes(Run(**header_fields(header), batch=parts["batch"], results=parts["results"]))
         except validation.InputError as error:
             raise validation.InputError(f"{archive.name_of(path)} is damaged: {error}") from None
 
@@ -410,7 +410,7 @@ def setting_columns(settings: Mapping[str, Any], taken: Iterable[str]) -> dict[s
     return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in named.items()}
 
 
-def shaped(run: Run) -> Run:
+def check_shapes(run: Run) -> Run:
     """A run from a file, if every array that it shows has an entry for each seed, time or epoch."""
     shown = {f"batch.{name}": (run.batch.get(name), axes) for name, axes in STANDS.items()}
     if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
@@ -433,7 +433,7 @@ def shaped(run: Run) -> Run:
     return run
 
 
-def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
+def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
     from ravi.runtime import archive
 

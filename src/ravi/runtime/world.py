@@ -106,7 +106,7 @@ def scores_of(mdp: MDP, learner: Learner, steps: int, options: Options) -> Score
         raise validation.InputError(f"{what}, which is of the discounted criterion; {mdp.name} is {of}")
     if mdp.criterion != "average":
         refuse_gains(options, mdp.name)
-    T, points, stages, solution = steps, options["points"], learner.stages, solved(mdp)
+    T, points, stages, solution = steps, options["points"], learner.stages, solution_of(mdp)
     if mdp.criterion == "average":
         from ravi.measures.average import average_regret
 
@@ -187,7 +187,9 @@ class Tabular(World):
                     f"but {self.name} has {wanted[0]} and {wanted[1]}"
                 )
 
-        return begun(learner, keys, measures, start(self.answers, keys), *self._asked(learner, len(keys)), check_shape)
+        return start_batch(
+            learner, keys, measures, start(self.answers, keys), *self._asked(learner, len(keys)), check_shape
+        )
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         mdp, T, walkers = self.mdp, stopped.steps, batch.walkers
@@ -219,7 +221,7 @@ class Tabular(World):
         return (f"{what} under {n:,} seeds", f"seeds, {others}") if n > 1 else (what, others)
 
 
-def begun(
+def start_batch(
     learner: Learner, keys: Array, measures: Sequence[Measure], walkers: Any, what: str, lower: str,
     check: Callable[[Any], None] = lambda state: None,
 ) -> Batch:  # fmt: skip
@@ -234,14 +236,14 @@ def begun(
     return Batch(walkers, state, records)
 
 
-def no_streams(options: Options, recorded: str) -> None:
+def refuse_streams(options: Options, recorded: str) -> None:
     """An error where options ask for more than what is recorded."""
     if options["record"] or options["pad"]:
         asked = f"record names {options['record'][0]!r}" if options["record"] else "pad is true"
         raise validation.InputError(f"{asked}: {recorded} recorded, up to T")
 
 
-def taken_up(world: World, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
+def stored_batch(world: World, stopped: Run, learner: Learner, measures: Sequence[Measure]) -> Batch:
     """Where the run of a file stands, held against all that is declared of its arrays: compiled loops believe them."""
     held, keys = stopped.batch, np.asarray(stopped.seeds, np.uint64)
     if not np.array_equal(held.get("walkers.key", ()), keys):  # asked first: there is one of each array per seed
@@ -255,7 +257,7 @@ def taken_up(world: World, stopped: Run, learner: Learner, measures: Sequence[Me
 _solutions: WeakKeyDictionary[MDP, Any] = WeakKeyDictionary()
 
 
-def solved(mdp: MDP) -> Any:
+def solution_of(mdp: MDP) -> Any:
     """The optimum that a run is scored against, found once for an MDP that is used again, as by `resume`."""
     if mdp not in _solutions:
         _solutions[mdp] = solve(mdp, tol=TOLERANCE)
@@ -302,7 +304,7 @@ class AnyProblem(Protocol):
 Named: TypeAlias = AnyProblem | Changing | str | os.PathLike[str] | Callable[[], Any]
 
 
-def world_named(world: Named) -> World:
+def find_world(world: Named) -> World:
     """A world: itself, that of an MDP, of one whose rewards change, of a large one, or of the id of any."""
     made: Any = ids.called(world)
     made = ids.world(made) if isinstance(made, str) else made
