@@ -631,8 +631,8 @@ def unknown(what: str, text: str, table: Mapping[str, Any], other: str = "") -> 
 
 # Code of a user, named as `package.module:function`. Two rules keep it from running by itself, of which
 # docs/guides/security.md tells users:
-# 1. What the user types is imported; an id that a file holds is passed through `check_trust`, which refuses it unless the
-#    user allows code.
+# 1. What the user types is imported; an id that a file holds is passed through `check_trust`, which refuses it unless
+#    the user allows code.
 # 2. A function is called only if its return annotation is `Learner` or `MDP`.
 
 NAME = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")

@@ -34,9 +34,8 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     if made is function:  # where Numba is told to compile nothing
         return made
     made._cache = FunctionCache(made)
-    made._compile_for_args = partial(
-        _compile_or_interpret, made, made._compile_for_args
-    )  # what Numba asks for types that are new to it
+    # What Numba asks for types that are new to it.
+    made._compile_for_args = partial(_compile_or_interpret, made, made._compile_for_args)
     if deferred.enabled():
         made.add_overload = partial(_add_overload, made, made.add_overload)
         made.get_call_template = partial(_of_general_types, made.get_call_template)

@@ -33,7 +33,7 @@ from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
-from ravi.runtime.world import Scores, World, refuse_streams, to_run
+from ravi.runtime.world import Scores, World, refuse_streams, start_batch, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 

@@ -31,7 +31,7 @@ from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positiv
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.walk import keep
-from ravi.runtime.world import Scores, refuse_streams, to_run
+from ravi.runtime.world import Scores, refuse_streams, start_batch, to_run
 from ravi.schedules import at_reset
 
 

@@ -252,7 +252,7 @@ class OnCpu:
 
 @cache
 def function_of(*functions: Any) -> Any:
-    """What `run_function` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
+    """What `run_function` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, so it
     counts no references."""
     return uncounted(run_function(*functions), nogil=True)
 
