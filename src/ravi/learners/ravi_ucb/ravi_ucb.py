@@ -38,7 +38,6 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.in_episodes import in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
@@ -134,6 +133,8 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan.
     """
     if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import in_episodes
+
         return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
 
