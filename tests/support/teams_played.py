@@ -216,8 +216,8 @@ def regress(module, size, seed=0):
     else:
         given = []
 
-        def kept(loop, where, *arguments, rooms):  # with scratch that all share
-            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in rooms]])
+        def kept(loop, where, *arguments, scratch):  # arrays that all share
+            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in scratch]])
             arguments[-1][:] = 1.0  # sound
 
         module.over_seeds = kept
