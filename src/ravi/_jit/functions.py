@@ -54,10 +54,6 @@ def _plain_form(function: Callable[..., Any]) -> Any:
     return getattr(function, "py_func", function)
 
 
-def _is_kept(function: Any) -> bool:
-    return function._cache.kept()
-
-
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
     """What a compiled caller calls: one function for all integers, where Numba would compile one for each constant."""
     return template(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in names.items()})
@@ -92,7 +88,7 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
 
 def _compile_or_interpret(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The function to call for types that are new to `made`: compiled now, or interpreted where that is cheaper."""
-    new = made in _interpreted_for or not _is_kept(made)
+    new = made in _interpreted_for or not made._cache.has_entry()
     whole = _interpreted_for.get(made, 0.0) / max(effort.done, EARLY)  # seconds, if it goes on like this
     if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
         return partial(_interpret, made)

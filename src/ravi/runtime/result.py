@@ -62,39 +62,23 @@ def counted() -> list[str]:
     return [file.as_posix() for file in inside if file.parts[0] not in APART | FILES_APART]
 
 
-# The axes of the arrays that a run shows, by the kind of its world.
-STANDS = {"walkers.time": ["seeds"], "state.policy": ["seeds", "..."]}
-REGRET = {"regret": ["seeds", "times"], "regret_total": ["seeds"], "regret_error": ["seeds"]}
-RESULTS = {
-    "tabular": REGRET | {
-        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
-        "reward_total": ["seeds"], "output_policy": ["seeds", "..."],
-    },
-    "continuous": {
-        "regret": ["seeds", "times"], "regret_total": ["seeds"], "gap": ["seeds"], "T_k": ["epochs", "seeds"],
-        "gap_k": ["epochs", "seeds"], "reward_total": ["seeds"],
-    },
-    "large": {
-        "reward": ["seeds", "times"], "reward_total": ["seeds"], "epochs": ["seeds"], "met": ["seeds"],
-        "visited": ["seeds"], "unsettled": ["seeds"],
-    },
-    "average": REGRET | {
-        "reward": ["seeds", "times"], "reward_total": ["seeds"], "boundary": ["seeds"], "realised": ["seeds"],
-        "output_policy": ["seeds", "..."],
-    },
-    "episodic": REGRET | {
-        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
-        "reward_total": ["seeds"], "realised": ["seeds"], "output_policy": ["seeds", "..."],
-    },
-    "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
-}  # fmt: skip
-ALONG = {
-    kind: {
-        f"{kind}_regret{more}": ["seeds", *times] for more, times in (("", ["times"]), ("_total", []), ("_error", []))
-    }
-    for kind in ("trajectory", "gain")
-}  # what `record` names
-CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))  # (n, P)
+REGRET = ("regret", "regret_total", "regret_error")
+SCORED = (*REGRET, "gap", "T_k", "gap_k", "reward", "reward_total")
+RESULTS = {  # what a run records, by the kind of its world
+    "tabular": (*SCORED, "output_policy"),
+    "continuous": ("regret", "regret_total", "gap", "T_k", "gap_k", "reward_total"),
+    "large": ("reward", "reward_total", "epochs", "met", "visited", "unsettled"),
+    "average": (*REGRET, "reward", "reward_total", "boundary", "realised", "output_policy"),
+    "episodic": (*SCORED, "realised", "output_policy"),
+    "changing": (*REGRET, "optimum", "optimum_by_program", "comparator"),
+}
+ALONG = {kind: tuple(f"{kind}_{name}" for name in REGRET) for kind in ("trajectory", "gain")}  # what `record` names
+CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))
+AXES = (  # of arrays by name; all others have one entry for each seed
+    dict.fromkeys(CURVES, ("seeds", "times"))
+    | dict.fromkeys(("T_k", "gap_k"), ("epochs", "seeds"))
+    | dict.fromkeys(("state.policy", "output_policy", "comparator"), ("seeds", "..."))
+)
 
 
 class Options(TypedDict):
@@ -412,19 +396,20 @@ def setting_columns(settings: Mapping[str, Any], taken: Iterable[str]) -> dict[s
 
 def check_shapes(run: Run) -> Run:
     """A run from a file, if every array that it shows has an entry for each seed, time or epoch."""
-    shown = {f"batch.{name}": (run.batch.get(name), axes) for name, axes in STANDS.items()}
-    if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
-        del shown["batch.state.policy"]
     scored = run.options["measured"] and (run.results or run.world == "tabular")
-    wanted = dict(RESULTS[run.world] if scored else {})
+    names = list(RESULTS[run.world] if scored else ())
     for kind in run.options["record"]:
-        wanted |= ALONG.get(kind, {})
-    shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
+        names += ALONG.get(kind, ())
+    arrays = {"batch.walkers.time": run.batch.get("walkers.time")}
+    if "state.policy" in run.batch:  # a learner of one's own may keep it elsewhere
+        arrays["batch.state.policy"] = run.batch["state.policy"]
+    arrays |= {f"results.{name}": run.results.get(name) for name in names}
     sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
-    for name, (array, axes) in shown.items():
+    for name, array in arrays.items():
+        axes = AXES.get(name.partition(".")[2], ("seeds",))
         if array is None:
             raise validation.InputError(f"it has no array {name}")
-        known = [axis for axis in axes if axis != "..."]
+        known = tuple(axis for axis in axes if axis != "...")
         sized = all(sizes.setdefault(axis, size) == size for axis, size in zip(known, array.shape, strict=False))
         long = array.ndim == len(known) or (array.ndim > len(known) and known != axes)
         if not (sized and long) or array.dtype.kind not in "iuf":
