@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,27 +126,24 @@ def fill(template: Any, arrays: Mapping[str, Array]) -> Any:
         raise InputError(
             f"there is no place for {min(strange)}: the stored state is of another learner or of other measures"
         )
-    return _filled(template, arrays, "")
+    names = iter([name for name, _ in leaves(template)])
+    return map_leaves(lambda leaf: _stored_leaf(leaf, arrays, next(names)), template)
 
 
-def _filled(template: Any, arrays: Mapping[str, Array], name: str) -> Any:
-    if isinstance(template, tuple):
-        return _rebuilt(
-            template, [_filled(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)]
-        )
+def _stored_leaf(leaf: Any, arrays: Mapping[str, Array], name: str) -> Any:
     if name not in arrays:
         raise InputError(f"there is no array {name}: the stored state is of another learner or another version")
     array = arrays[name]
-    if isinstance(template, Log):
-        n, dtype = template.table.shape[1], template.table.dtype
+    if isinstance(leaf, Log):
+        n, dtype = leaf.table.shape[1], leaf.table.dtype
         if array.ndim != 2 or array.shape[1] != n or array.dtype != dtype:
             raise InputError(f"{name} is {array.dtype} {array.shape}, not rows of {n} {dtype}")
         return Log.of(array)
-    if isinstance(template, Ragged):
-        return _cut(template, array, arrays.get(f"{name}{LENGTHS}"), name)
-    if array.shape != template.shape or array.dtype != template.dtype:
+    if isinstance(leaf, Ragged):
+        return _cut(leaf, array, arrays.get(f"{name}{LENGTHS}"), name)
+    if array.shape != leaf.shape or array.dtype != leaf.dtype:
         raise InputError(
-            f"{name} is {array.dtype} {array.shape}, not {template.dtype} {template.shape}: "
+            f"{name} is {array.dtype} {array.shape}, not {leaf.dtype} {leaf.shape}: "
             "the stored state is of another learner or another MDP"
         )
     return array.copy()
@@ -198,14 +195,9 @@ def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
     if not isinstance(tree, tuple):
         return [(name, tree)]
     found: list[tuple[str, Any]] = []
-    for label, part in _parts(tree):
+    for label, part in zip(getattr(tree, "_fields", map(str, range(len(tree)))), tree, strict=True):
         found += leaves(part, f"{name}.{label}" if name else label)
     return found
-
-
-def _parts(tree: Any) -> Iterator[tuple[str, Any]]:
-    labels = tree._fields if hasattr(tree, "_fields") else tuple(str(i) for i in range(len(tree)))
-    return zip(labels, tree, strict=True)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
