@@ -55,7 +55,10 @@ def compiled_measure(
             last = m, allocate(scoring.own(m, 1, 1))
         if before is not None:
             before(m, state, path, opening)
-        loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))
+        policy = state.policy
+        if policy.ndim == 4:
+            policy = policy.reshape(len(policy), -1, policy.shape[-1])
+        loop(last[1], opening, policy, tuple(path))
         rows = scoring.rows(last[1]) if opening else ()
         if rows and scoring.log is not None:
             scoring.log(m, rows)

@@ -182,12 +182,14 @@ def size(tree: Any) -> int:
 
 def put(target: Any, source: Any, rows: Array) -> None:
     """target[rows] = source[rows] in every array."""
-    for (_, to), (_, what) in zip(leaves(target), leaves(source), strict=True):
-        if isinstance(to, Ragged):
-            for row in np.arange(len(to.parts))[rows]:
-                to.parts[row] = what.parts[row].copy()
-        elif not isinstance(to, Log):
-            to[rows] = what[rows]
+    if isinstance(target, tuple):
+        for to, what in zip(target, source, strict=True):
+            put(to, what, rows)
+    elif isinstance(target, Ragged):
+        for row in np.arange(len(target.parts))[rows]:
+            target.parts[row] = source.parts[row].copy()
+    elif not isinstance(target, Log):
+        target[rows] = source[rows]
 
 
 def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
