@@ -241,6 +241,8 @@ class FunctionCache:
     warning. Code is kept with its key: two processes that compile a function for other types at once may take the same
     file for it, and the last one has it."""
 
+    cache_path = None  # which Numba's statistics ask for
+
     def __init__(self, function: Dispatcher) -> None:
         self.function = function
 
