@@ -6,9 +6,9 @@ import pytest
 
 import ravi
 from ravi import ids, machine, validation
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.runner import shard_of
-from ravi.lab.experiments.suite_file.specification import MOST
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.suite import MOST
 from ravi.validation import InputError
 from tests.support.command import typed
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import ravi
+from ravi.lab.experiments import agenda as jobs
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import freezing
 from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.store import Store
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -34,8 +34,8 @@ suite, folder, first, workers = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3
 exec(first)
 from ravi.lab.experiments import driver
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
-from ravi.lab.experiments.schedule import jobs
+from ravi.lab.experiments import agenda as jobs
+from ravi.lab.experiments import agenda as jobs
 driver.TELL = driver.FLUSH = 0.0  # at every turn
 jobs.FEW = jobs.LEAST = 1  # more jobs, of fewer runs
 run_suite(suite, folder, workers=workers, progress=lambda status: print(status.done, flush=True))

@@ -12,10 +12,10 @@ import pytest
 
 import ravi
 from ravi.lab.experiments.manifest import differing, git, manifest
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.results import ConflictWarning, DamagedWarning
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.page import report
 from ravi.machine import gpu, memory, quota
 from ravi.validation import InputError

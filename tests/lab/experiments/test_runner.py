@@ -13,13 +13,13 @@ import ravi
 from ravi import ids
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.runner import run_suite, shard_of
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report

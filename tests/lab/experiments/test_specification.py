@@ -11,8 +11,8 @@ import pytest
 
 from ravi import ids, validation
 from ravi.ids import allow_imports
-from ravi.lab.experiments.suite_file.specification import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.reading import specify
+from ravi.lab.experiments.suite import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
 from ravi.validation import InputError
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}

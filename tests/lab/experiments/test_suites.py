@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ravi import ids
-from ravi.lab.experiments.suite_file.specify import shipped, specify
+from ravi.lab.experiments.reading import shipped, specify
 from ravi.lab.suites import SUITES, text
 from ravi.planning.solver import solve
 
