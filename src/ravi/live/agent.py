@@ -578,16 +578,14 @@ class Agent:
         self._add()
         was, now = self.range, self.range.wider(reward)
         scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
-        table, rewards = self.table, self.rewards
+        table, (weight, total, _) = self.table, self.rewards.sums
         met = table.moves > 0
-        for parts, counts in (
-            (table.earned, table.moves), (table.least, met), (table.most, met), (rewards.total, rewards.weight)
-        ):  # fmt: skip
+        for parts, counts in ((table.earned, table.moves), (table.least, met), (table.most, met), (total, weight)):
             parts[:] = np.minimum(parts * scale + shift * counts, counts)
         self.cycle = self.cycle * scale + shift * self.length
         self.state.rescale(scale, shift)
         self.range, table.told = now, replace(table.told, units=(now.low, now.high))
-        rewards.renew(self.time)
+        self.rewards.renew(self.time)
         self._build()
 
     # Epochs.
