@@ -247,6 +247,11 @@ class Agent:
         return self.time + (self._pending is not None)
 
     @property
+    def name(self) -> str:
+        """The learner's id, or its name where it has none."""
+        return self.given if isinstance(self.given, str) else self.learner.name
+
+    @property
     def done(self) -> bool:
         """Whether all its steps are made."""
         return self.time + (self._pending is not None) >= self.steps
@@ -495,6 +500,12 @@ class Agent:
         except BaseException:
             vars(self).update(kept)
             raise
+
+    def reserve(self, states: int, actions: int = 1) -> None:
+        """Buffer for so many states and actions, at least; states are doubled."""
+        X, A = self.table.states, self.table.actions
+        if states > X or actions > A:
+            self.grow(X if states <= X else max(states, 2 * X), max(actions, A))
 
     def _state(self, x: Any, what: str) -> int:
         """A state that is one."""
