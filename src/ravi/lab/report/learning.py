@@ -57,7 +57,7 @@ def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Ite
     found = [_epochs(s) for s in run_recorded(setting, learner, seeds, False)[1]]
     K = min(len(start) for start, *_ in found)  # epochs that every seed has
     kept: Any = [np.array([values[:K] for values in parts]) for parts in zip(*found, strict=True)]
-    return Watched(*kept, setting.eta, setting.H, learner.name, mdp.name)
+    return Watched._make([*kept, setting.eta, setting.H, learner.name, mdp.name])
 
 
 def _epochs(s: Played) -> tuple[Array, ...]:
