@@ -1,4 +1,4 @@
-"""How fast is every learner? Steps per second, compared with those of the uniform policy, in one run of this script.
+"""The speed of every learner: steps per second, compared with those of the uniform policy, in one run of this script.
 
 python benchmarks/learners.py [--quick] [--only PREFIX] [--write benchmarks/learners.md]
 """

@@ -1,4 +1,4 @@
-"""What does a page cost? CPU seconds, peak memory and bytes of `ravi report`, for many learners and for many runs.
+"""The cost of a page: CPU seconds, peak memory and bytes of `ravi report`, for many learners and for many runs.
 
 python benchmarks/report.py [--quick] [--before CHECKOUT] [--write benchmarks/report.md]
 """

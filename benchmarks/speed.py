@@ -1,4 +1,4 @@
-"""How fast is a run? Ratios to a hand-written compiled function for the whole run, taken in one run of this script.
+"""The speed of a run: ratios to a hand-written compiled function for the whole run, taken in one run of this script.
 
     python benchmarks/speed.py [--quick] [--before CHECKOUT] [--write benchmarks/speed.md]
 

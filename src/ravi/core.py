@@ -677,6 +677,9 @@ class Learner(NamedTuple):
     sets: KernelSets | None = None
     rows: SettingsBatch | None = None
 
+    def __repr__(self) -> str:
+        return f"<Learner {self.name}>"
+
     def derived_from(self, seedwise: Seedwise) -> Learner:
         """The same learner, whose plan, add, until and walk were derived from `seedwise`."""
         return self._replace(seedwise=seedwise._replace(derived=(self.plan, self.add, self.until, self.walk)))
@@ -730,8 +733,12 @@ class Measure(NamedTuple):
     results: Callable[[Any], dict[str, Array]]
     recorder: Recorder | None = None
 
+    def __repr__(self) -> str:
+        return f"<Measure {self.name}>"
 
-AnyMDP: TypeAlias = MDP | str | os.PathLike[str]  # itself, its id, or its file
+
+# Itself, its id, its file, or a function of no arguments that gives one of these.
+AnyMDP: TypeAlias = MDP | str | os.PathLike[str] | Callable[[], Any]
 
 
 class Playable(Protocol):
@@ -759,6 +766,6 @@ def an_mdp(value: Any) -> MDP:
     return value if isinstance(value, MDP) else by_name(value)
 
 
-def a_problem(value: Any, name: str = "problem") -> Problem:
-    """A problem, or an MDP, which is one."""
-    return validation.instance(value, Problem, name, "a problem: the `.problem` of an MDP is one")
+def a_problem(value: Any) -> Problem:
+    """A problem, or an MDP, which is one, or what stands for an MDP."""
+    return value if isinstance(value, Problem) else by_name(value)

@@ -57,15 +57,15 @@ def mdp(
 ) -> MDP:  # fmt: skip
     """The MDP of an id, of a file, or, with a discount, of a Gymnasium environment with a table.
 
-    An MDP is returned as it is. A file was written by `MDP.save`, or has another format (docs/guides/import.md); if it
-    has no discount, give one, or write `model.tra,discount=0.95`; `initial=LABEL` and `renormalise=on` may follow too.
-    An environment is an object, or its id: `ravi.mdp("FrozenLake-v1", discount=0.99)`. `ravi.gymnasium.mdp` has more
-    options for environments.
+    An MDP is returned as it is; a function of no arguments is called. A file was written by `MDP.save`, or has another
+    format (docs/guides/import.md); if it has no discount, give one, or write `model.tra,discount=0.95`; `initial=LABEL`
+    and `renormalise=on` may follow too. An environment is an object, or its id: `ravi.mdp("FrozenLake-v1",
+    discount=0.99)`. `ravi.gymnasium.mdp` has more options for environments.
 
     Parameters
     ----------
     source
-        An id (`ravi list` has them), the path of a file, an MDP, or an environment.
+        An id (`ravi list` has them), the path of a file, an MDP, an environment, or a function that gives one.
     discount
         gamma, if the source does not say it.
     criterion
@@ -95,6 +95,7 @@ def mdp(
     """
     from ravi.mdps import MDPS
 
+    source = called(source)
     if isinstance(source, str):
         source, said = _criterion_in(source)
         for key, value in (("criterion", criterion), ("episode", episode), ("rewards", rewards)):
@@ -152,6 +153,20 @@ def mdp(
     if made.discount == 1 and name in MDPS:
         raise InputError("discount is 1; it must lie strictly between 0 and 1 (criterion=average has none)")
     return made
+
+
+def called(source: Any) -> Any:
+    """What a function of no arguments, or the class of an environment, gives; anything else as it is."""
+    if not (inspect.isroutine(source) or inspect.isclass(source)):
+        return source
+    try:
+        inspect.signature(source).bind()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{source.__name__} stands for an MDP or an environment, and cannot be called without arguments: {error}. "
+            f"If it is a learner: {ORDER}"
+        ) from None
+    return source()
 
 
 ANY = 0.5  # the discount of a source that has none, where the criterion has none
@@ -236,7 +251,7 @@ def _table_of(env: Any, discount: float | None) -> MDP:
 
     if discount is None:
         if isinstance(env, str):
-            name, given, shell = env, repr(env), f" (in the shell, ravi solve gymnasium/{env},discount=0.99)"
+            name, given, shell = env, repr(env), f" or by the id gymnasium/{env},discount=0.99"
         else:
             name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
@@ -293,15 +308,15 @@ def changing(text: str) -> Changing | None:
     return world(text) if name is not None and WORLDS[name].module == "ravi.mdps.changing_rewards" else None
 
 
-def learner(text: str | Builder, mdp: MDP | Problem, steps: int) -> Learner:
+def learner(text: str | Builder, mdp: AnyMDP | Problem, steps: int) -> Learner:
     """The learner of an id or of a function, for this MDP (of which it knows the problem only) or problem, and this T.
 
     Parameters
     ----------
     text
         An id with its options, such as "ravi-ucb,scale=0.1"; `ravi list` has them. Or a function of problem and steps.
-    mdp : MDP or Problem
-        What the learner is built for.
+    mdp
+        What the learner is built for: an MDP, its id or its file, or a problem.
     steps
         T, on which constants of the theory depend.
 
@@ -312,10 +327,10 @@ def learner(text: str | Builder, mdp: MDP | Problem, steps: int) -> Learner:
     Examples
     --------
     >>> import ravi
-    >>> ravi.learner("ravi-ucb,scale=0.1", ravi.mdp("riverswim/6"), 1000).settings["scale"]
+    >>> ravi.learner("ravi-ucb,scale=0.1", "riverswim/6", 1000).settings["scale"]
     0.1
     """
-    return maker(text)(mdp, steps)
+    return maker(text)(a_problem(mdp), steps)
 
 
 def maker(text: str | Builder) -> Builder:
@@ -329,7 +344,6 @@ def maker(text: str | Builder) -> Builder:
     allowed = CRITERIA[:1] if "doubling" in named.wrappers else allowed  # its phases end at resets
 
     def make(mdp: MDP | Problem, steps: int) -> Learner:
-        a_problem(mdp, "mdp")
         if named.oracle and not isinstance(mdp, MDP):
             raise InputError(f"{text} is given the MDP itself; {mdp.name} is a problem whose kernel nobody knows")
         if mdp.criterion not in allowed:
@@ -343,8 +357,8 @@ def maker(text: str | Builder) -> Builder:
 
 
 def _known(mdp: MDP | Problem) -> Problem:
-    """What a learner is told of an MDP."""
-    return mdp.problem if isinstance(mdp, MDP) else a_problem(mdp, "mdp")
+    """What a learner knows of an MDP."""
+    return mdp.problem if isinstance(mdp, MDP) else mdp
 
 
 def _a_learner(made: Any, builder: str) -> Learner:

@@ -33,7 +33,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
+from ravi.core import MDP, AnyMDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import agent_file
 from ravi.live.agent_file import BUFFER, Pending
 from ravi.live.estimates import Estimate, empirical_mdp, of_cycles, optimistic_value
@@ -57,7 +57,7 @@ Step = Callable[[int], tuple[int, float, bool]]  # of an action: the successor, 
 
 def agent(
     learner: str | Builder | Learner,
-    problem: Problem | None = None,
+    problem: Problem | AnyMDP | None = None,
     steps: int | None = None,
     *,
     states: int | None = None,
@@ -77,7 +77,7 @@ def agent(
     learner
         Its id, or a function of problem and steps.
     problem
-        What is known: an MDP's `.problem`, or a mixture of simulators.
+        What is known: an MDP, its id or its file, its `.problem`, or a mixture of simulators.
     steps
         T.
     states, actions, discount
@@ -126,12 +126,11 @@ def agent(
         units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
         told = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
-        a_problem(problem)
+        told = a_problem(problem)
         if given:
-            raise InputError(f"{given[0]} is given twice: {problem.name} has it")
-        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(problem.units):
-            raise InputError(f"reward_range is {reward_range}, but {problem.name} has units {problem.units}")
-        told = problem
+            raise InputError(f"{given[0]} is given twice: {told.name} has it")
+        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(told.units):
+            raise InputError(f"reward_range is {reward_range}, but {told.name} has units {told.units}")
     if problem is None and mode == "known":
         raise InputError("rewards='known' needs a problem that has them")
     return Agent(
@@ -236,6 +235,9 @@ class Agent:
         self._restarted = True  # whether the next state is a start
         self.outside = False  # whether the environment has the word, so that an interruption finds the agent whole
         self.extra: dict[str, Any] = {}  # what was kept beside it
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.learner.name} on {self.problem.name}: {self.plays:,} of {self.steps:,} steps>"
 
     # The protocol.
 

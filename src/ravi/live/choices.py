@@ -247,7 +247,7 @@ def _known_problem(
         if units not in (None, told.units):
             raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
         return told
-    a_problem(problem)
+    problem = a_problem(problem)
     if discount is not None and not isclose(validation.probability(discount, "discount"), problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
     if units not in (None, problem.units):

@@ -49,6 +49,9 @@ class Discovery:
         self.states, self.actions = Labels(), list[list[Any]]()
         self._chosen: tuple[Any, Any, int] | None = None  # the state, the action and its number, of the step under way
 
+    def __repr__(self) -> str:
+        return f"<Discovery {self.agent.learner.name}: {self.agent.plays:,} of {self.agent.steps:,} steps>"
+
     @property
     def done(self) -> bool:
         """Whether the agent has made all its steps."""

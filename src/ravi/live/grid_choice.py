@@ -24,10 +24,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ravi import validation
-from ravi.core import Array, Floats, Ints, Problem
+from ravi.core import Floats, Ints, Problem
 from ravi.live.encoders import encoder_from
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
@@ -223,13 +222,8 @@ def _planned(smooth: LocalLinear, s: StepMemory, problem: Problem) -> tuple[floa
 
 def _simulated(smooth: LocalLinear, s: StepMemory, problem: Problem, policy: Ints) -> tuple[float, Floats]:
     """The discounted rewards of a policy (X,), in parts of [0, 1], by the regression of moves, and where it goes."""
-    before, move, earned, ended, action = observed_steps(s)
-    arrived, last = before + move, ended > 0
-    steps = [_steps(smooth, before, move, earned, last, action == a) for a in range(problem.actions)]
-    ender, of_ends = (
-        smooth.ender(arrived, last, smooth.stride(move)),
-        cKDTree(smooth.flat(arrived[last])) if last.any() else None,
-    )
+    moves = smooth.moves(s, problem.actions)
+    before, arrived = moves.before, moves.arrived
     least, most = (np.where(smooth.turns, sign * np.inf, end) for sign, end in
                    ((-1, arrived.min(0)), (1, arrived.max(0))))  # fmt: skip
     after = RewardRange(*problem.units).part(0.0) * problem.horizon  # an end
@@ -239,31 +233,15 @@ def _simulated(smooth: LocalLinear, s: StepMemory, problem: Problem, policy: Int
     for _ in range(STEPS):
         places.append(at)
         chosen, target, reward = policy[smooth.cell(at)], np.empty(at.shape), np.empty(len(at))
-        for a, step in enumerate(steps):
+        for a, step in enumerate(moves.steps):
             if (own := chosen == a).any():
-                target[own], reward[own] = step(at[own])
-        ends = ender(target)
-        if of_ends is not None and ends.any():
-            reward[ends] = earned[last][of_ends.query(smooth.flat(target[ends]))[1]] + problem.discount * after
+                target[own], reward[own], _ = step(at[own])
+        ends = moves.ends(target)
+        if ends.any():
+            reward[ends] = moves.end_rewards(target[ends]) + problem.discount * after
         goes = ~ends & (target >= least - EDGE).all(-1) & (target <= most + EDGE).all(-1)
         total += weight * float(reward[ends | goes].sum())
         at, weight = target[goes], weight * problem.discount
         if not len(at):
             break
     return total / many, np.concatenate(places)
-
-
-def _steps(
-    smooth: LocalLinear, before: Floats, move: Floats, earned: Floats, last: Array, own: Array
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """The successors of points under an action, and the rewards of steps that do not end."""
-    if not own.any():
-        return lambda at: (at, np.zeros(len(at)))
-    paid = smooth.paid(before[own], earned[own], last[own])
-    found = smooth.regression(before[own], np.column_stack([move[own], paid]))
-
-    def step(at: Floats) -> tuple[Floats, Floats]:
-        there = found(at)[0]
-        return smooth.within(at + there[:, :-1]), there[:, -1].clip(paid.min(), paid.max())
-
-    return step

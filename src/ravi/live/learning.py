@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from ravi import validation
+from ravi import ids, validation
 from ravi._jit.functions import effort
-from ravi.core import MDP, Ints, Playable, Problem
+from ravi.core import AnyMDP, Ints, Playable, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent, agent
 from ravi.live.choices import NO_GAP, Choices, choose, no_interval
@@ -71,7 +71,7 @@ class Halted(KeyboardInterrupt):
 
 
 def learn(
-    env: Playable | MDP | str,
+    env: Playable | AnyMDP,
     learner: str | Callable[..., Any] | None = None,
     steps: int = STEPS,
     *,
@@ -99,7 +99,8 @@ def learn(
     Parameters
     ----------
     env
-        A Gymnasium environment or its id, or an MDP, its id or its file: then the discount is that of the MDP.
+        A Gymnasium environment or its id, or an MDP, its id or its file: then the discount is that of the MDP. A
+        function of no arguments that gives one, or the class of an environment, is called.
     learner
         Its id, or a function of problem and steps.
     steps
@@ -160,6 +161,7 @@ def learn(
     if evaluate is not None:
         validation.whole(evaluate, "evaluate", 0)
 
+    env = os.fspath(env) if isinstance(env, os.PathLike) else ids.called(env)
     mdp = is_an_mdp(env)
     world = world_of(env, discount=discount if mdp else None)
     if mdp and world.mdp.criterion != "discounted":

@@ -73,7 +73,8 @@ def evaluate(
         pi(a | x), (X, A), or several, (n, X, A); the number of an action for each state, (X,); what `ravi.solve` or
         `ravi.learn` returns; a `Policy`, or its file. It may also come second, after the MDP.
     on
-        An MDP, its id or its file; an environment or its id. A `Policy` knows where it was learned, unless given.
+        An MDP, its id or its file; an environment or its id; a function of no arguments that gives one. A
+        `Policy` knows where it was learned, unless given.
     tol
         The error of V that is aimed at, for numbers in an MDP.
     discount
@@ -109,8 +110,8 @@ def evaluate(
       on               riverswim/6 (gamma 0.95)
       value, computed  ...
     """
-    on = mdp if on is None else on
-    if is_an_mdp(policy) and not _is_a_file(policy):
+    policy, on = ids.called(policy), ids.called(mdp if on is None else on)
+    if (is_an_mdp(policy) or _is_an_environment(policy)) and not _is_a_file(policy):
         policy, on = on, policy
     if _is_a_file(policy):
         policy = Policy.load(policy)

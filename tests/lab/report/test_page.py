@@ -11,7 +11,7 @@ import pytest
 
 import ravi
 from ravi.display.numbers import decimals, estimate_and_interval, number
-from ravi.lab.experiments import recorded
+from ravi.lab.experiments import parts
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
 from ravi.lab.report.curves import spread
@@ -183,9 +183,9 @@ def test_figures_draw_the_runs(folder, page):
 
 def test_the_page_reads_every_part_once_and_asks_no_database(folder, text, tmp_path, monkeypatch):
     """What a page costs is opening the folder, and reading its curves once; it is written as it is made."""
-    read, original = [], recorded._read
+    read, original = [], parts._read
     monkeypatch.setattr(
-        recorded,
+        parts,
         "_read",
         lambda names, lines, column: (
             read.append({int(k) for line in lines.values() for k in line[:, 0]}) or original(names, lines, column)
