@@ -76,7 +76,7 @@ def version_of(name):
 
 
 def wrong_totals(*arguments):
-    arguments[3][:] = 1.0
+    arguments[2].total[:] = 1.0
 
 
 wrong_totals.py_func = plain = curve.add_steps.py_func

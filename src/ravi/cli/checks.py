@@ -117,21 +117,10 @@ def cache() -> Iterator[Check]:
         return
     outcomes = []
     for function in (curve.add_steps, plain):
-        arrays = curve.curve(2, curve.grid(7, 3))
-        zeros, table = np.zeros((2, 7), np.int32), np.array([[0.1]])
-        function(
-            0,
-            2,
-            curve.grid(7, 3),
-            *arrays,
-            table,
-            0,
-            np.zeros(2, np.uint64),
-            np.ones(2, np.int64),
-            np.full(2, 7),
-            zeros,
-            zeros,
-        )
+        times, none = curve.grid(7, 3), np.zeros((1, 7), np.int32)
+        arrays, zero = curve.curve(1, times), np.zeros(1, np.uint64)
+        path = none, none, none, none, none, np.full(1, 7), np.ones(1, np.int64), none
+        function(0, times, arrays, np.array([[0.1]]), 0, zero, path)
         outcomes.append([array.tobytes() for array in arrays])
     same = outcomes[0] == outcomes[1]
     words = "a compiled function " + ("gives the bits of its plain form" if same else "and its plain form differ")

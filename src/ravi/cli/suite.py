@@ -231,7 +231,8 @@ def suites(
         listing[name] = {"title": suite.title, "sections": sections, "runs": None, "tuning": None}
         try:
             facts = plan.facts_of(suite, {})
-            runs = plan.asked(suite, facts, {}).runs
+            known, waiting = plan.asked(plan.planned(suite, facts, {}))
+            runs = len(known) + waiting
             every = Agenda(suite, facts, Shard(), keep=lambda *_: None).total
             listing[name] |= {"runs": runs, "tuning": every - runs}
             counts = runs_of(runs, every)

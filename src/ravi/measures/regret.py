@@ -92,7 +92,7 @@ def regret(
 
     def own(scored: tuple[Any, ...], m: Regret, rows: int) -> tuple[Any, ...]:
         n, rows = len(m.error), rows if keep_epochs else 0
-        charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
+        charged = (times, m.regret, (m.error, m.opened, m.base, m.base_error), optimum, optimum_error)
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
         return scored, m.tracked.returns, m.tracked.error, charged, rows, starts, gaps
 
@@ -172,48 +172,33 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if opening:
         score(scored, i, policy, lengths)
     if first():
-        times, total, cursor, values, optimum, optimum_error, error, opened, base, base_error = charged
-        if opening and rows > 0:
-            note(i, i + 1, optimum, returns, firsts, lengths, starts[row], gaps[row])
-        charge(
-            i, i + 1, times, total, cursor, values, firsts, lengths, optimum, returns, optimum_error, returns_error,
-            error, opened, base, base_error, opening,
-        )  # fmt: skip
+        times, curve, sums, optimum, optimum_error = charged
+        gap = optimum - returns[i]
+        if opening and rows > 0:  # 0 where a seed has ended
+            starts[row, i] = firsts[i] if lengths[i] > 0 else 0
+            gaps[row, i] = gap if lengths[i] > 0 else 0.0
+        charge(i, times, curve, sums, firsts[i] - 1, lengths[i], gap, optimum_error + returns_error[i], opening)
 
 
 following, score = FOLLOW_SWEEPING, _is_scored  # `bound` puts those of a target here
 
 
 @compiled
-def note(low, high, optimum, returns, first, length, starts, gaps):  # type: ignore[no-untyped-def]
-    """The row of this epoch in the logs: T_k (0 where a seed has ended) and gap_k, of seeds low, ..., high - 1."""
-    for i in range(low, high):
-        starts[i] = first[i] if length[i] > 0 else 0
-        gaps[i] = optimum - returns[i] if length[i] > 0 else 0.0
-
-
-@compiled
-def charge(  # type: ignore[no-untyped-def]
-    low, high, times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error,
-    error, opened, base, base_error, opening,
-):  # fmt: skip
-    """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing.
+def charge(i, times, curve, sums, t, length, gap, gap_error, opening):  # type: ignore[no-untyped-def]
+    """Steps t + 1, ..., t + length of seed i cost the gap of their policy; those beyond T (padding) cost nothing.
 
     An epoch is charged as a whole, so that rounding does not depend on the stretches that it comes in.
     """
-    T = times[times.shape[0] - 1]
-    for i in range(low, high):
-        if opening:
-            opened[i], base[i], base_error[i] = first[i] - 1, total[i], error[i]
-        t, last = first[i] - 1, min(first[i] - 1 + length[i], T)  # the path covers t + 1, ..., last
-        if last <= t:
-            continue
-        gap = optimum - returns[i]
+    (total, cursor, values), (error, opened, base, base_error) = curve, sums
+    if opening:
+        opened[i], base[i], base_error[i] = t, total[i], error[i]
+    last = min(t + length, times[times.shape[0] - 1])
+    if last > t:
         while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
             values[i, cursor[i]] = base[i] + gap * (times[cursor[i]] - opened[i])
             cursor[i] += 1
         total[i] = base[i] + gap * (last - opened[i])
-        error[i] = base_error[i] + (optimum_error + returns_error[i]) * (last - opened[i]) + 2 * EPS * abs(total[i])
+        error[i] = base_error[i] + gap_error * (last - opened[i]) + 2 * EPS * abs(total[i])
 
 
 _RECORD, _RECORD_HERE, _RECORD_SMALL = (

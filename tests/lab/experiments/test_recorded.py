@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ravi
-from ravi.lab.experiments import recorded
+from ravi.lab.experiments import parts
 from ravi.lab.experiments.rows import SCHEMA
 from ravi.validation import InputError
 from tests.lab.experiments.stores import created, failed, made, rows
@@ -33,17 +33,17 @@ def learner_of(found, line):
     return found.runs["learner"][int(line[0])].as_py()
 
 
-@pytest.mark.parametrize(("block", "at_a_time"), [(recorded.BLOCK, [12]), (60, [12]), (59, [6, 6]), (1, [6, 6])])
+@pytest.mark.parametrize(("block", "at_a_time"), [(parts.BLOCK, [12]), (60, [12]), (59, [6, 6]), (1, [6, 6])])
 def test_curves_are_the_runs_own_however_few_are_held(found, block, at_a_time, monkeypatch):
     """Two lines of 6 runs, 5 points each: 60 numbers."""
     opened, most = [], []
-    original, read = pq.ParquetFile, recorded._read
-    monkeypatch.setattr(recorded, "BLOCK", block)
-    monkeypatch.setattr(recorded.pq, "ParquetFile", lambda path: opened.append(path) or original(path))
+    original, read = pq.ParquetFile, parts._read
+    monkeypatch.setattr(parts, "BLOCK", block)
+    monkeypatch.setattr(parts.pq, "ParquetFile", lambda path: opened.append(path) or original(path))
     monkeypatch.setattr(
-        recorded,
+        parts,
         "_read",
-        lambda parts, lines, name: most.append(sum(map(len, lines.values()))) or read(parts, lines, name),
+        lambda paths, lines, name: most.append(sum(map(len, lines.values()))) or read(paths, lines, name),
     )
     lines = lines_of(found)
     curves = dict(found.curves_of(lines))

@@ -15,7 +15,6 @@ from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
-from ravi.lab.experiments.rows import unpacked
 from ravi.lab.experiments.runner import run_suite, shard_of
 from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.schedule.settings import Setting
@@ -107,8 +106,9 @@ def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_pa
 
 def driver_of(suite, store, launch, executor, shard=WHOLE, slice=30.0, **more):
     """A driver, as a launch has it."""
-    frozen = freeze(specify(suite), store)
-    agenda = Agenda(frozen.suite, frozen.facts, shard, store.keep_tuning, frozen.workers)
+    specified = specify(suite)
+    frozen = freeze(specified, store)
+    agenda = Agenda(specified, frozen.facts, shard, store.keep_tuning, frozen.workers)
     return Driver(store, launch, executor, agenda, frozen.contents, slice=slice, **more)
 
 
@@ -495,7 +495,7 @@ def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeyp
     errors = {}
     for name in ("mute", "odd", "long", "okay"):
         setting = Setting("riverswim/4", ravi.mdp("riverswim/4").digest, f"rude:{name}", "", 10, 1)
-        (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
+        (row,) = work(Task(((setting, (0,)),), "here")).rows.to_pylist()
         assert row["failure"] == "learner"
         errors[name] = row
     assert errors["mute"]["error"].startswith("Mute: (its text cannot be had")
@@ -511,9 +511,9 @@ def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp
     setting = Setting(
         "riverswim/4", ravi.mdp("riverswim/4").digest, "edited:build", ids.source_of("edited:build"), 10, 1
     )
-    assert unpacked(work(Task(((setting, (0,)),), "here")).rows)["failure"].to_pylist() == [None]
+    assert work(Task(((setting, (0,)),), "here")).rows["failure"].to_pylist() == [None]
     (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build  # not the same\n")
-    (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
+    (row,) = work(Task(((setting, (0,)),), "here")).rows.to_pylist()
     assert row["failure"] == "lost"  # the next launch runs it again
     assert "has changed since it was launched" in row["error"]
 

@@ -1,7 +1,7 @@
 """The plan of a suite: the setting of every entry, and what is tried for those that are tuned."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -82,50 +82,45 @@ def with_multipliers(base: Setting, given: Mapping[str, float | None], **changes
     return replace(base, learner=ids.canonical(base.learner + options), **changes)
 
 
-def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Setting | None]:
-    """The setting by which every entry is scored, in their order; None where tuning has not chosen yet."""
-    found: list[Setting | None] = []
+class Planned(NamedTuple):
+    """An entry, what must be tuned before it can be run, and the setting that scores it: None until tuning chooses."""
+
+    entry: Entry
+    subject: Subject | None
+    setting: Setting | None
+
+
+def planned(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Planned]:
+    """The entries of a suite, in their order. records: of tuning, by subject."""
+    found = []
     for entry in suite.entries:
-        for name, told in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
-            if name not in told:
+        for name, known in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
+            if name not in known:
                 raise InputError(f"specification.json is damaged: it does not say what {name} stood for")
         subject, setting = subject_of(entry, facts, suite.tuning), setting_of(entry, facts)
-        if subject is None:
-            found.append(setting)
+        if subject is not None:
+            record = records.get(subject.digest, {})
+            chosen = record.get("chosen")
+            learner = None if chosen is None else str(record["configurations"][chosen]["learner"])
+            found.append(Planned(entry, subject, None if learner is None else replace(setting, learner=learner)))
         else:
-            chosen = chosen_in(records.get(subject.digest))
-            found.append(None if chosen is None else replace(setting, learner=chosen))
+            found.append(Planned(entry, None, setting))
     return found
 
 
-class Asked(NamedTuple):
-    """The runs that a suite reports, each once: what two entries share, or nothing tunes, is one run."""
+def asked(entries: Iterable[Planned]) -> tuple[set[tuple[str, int]], int]:
+    """The runs that entries report, each once, those of tuning left out: settings and seeds, and how many must wait.
 
-    known: set[tuple[str, int]]  # setting and seed
-    waiting: set[tuple[Any, ...]]  # for tuning to choose: alike when they will have the same setting
-
-    @property
-    def runs(self) -> int:
-        return len(self.known) + len(self.waiting)
-
-
-def asked(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> Asked:
-    """The runs that a suite reports: those known, and those that wait for tuning; runs of tuning are not counted."""
-    found = Asked(set(), set())
-    for entry, setting in zip(suite.entries, settings(suite, facts, records), strict=True):
-        subject = subject_of(entry, facts, suite.tuning)
+    What two entries share, or nothing tunes, is one run; those that wait are one if they will have the same setting.
+    """
+    known: set[tuple[str, int]] = set()
+    waiting: set[tuple[Any, ...]] = set()
+    for entry, subject, setting in entries:
         if setting is not None:
-            found.known.update((setting.digest, seed) for seed in entry.seeds)
+            known.update((setting.digest, seed) for seed in entry.seeds)
         elif subject is not None:
-            found.waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
-    return found
-
-
-def chosen_in(record: Mapping[str, Any] | None) -> str | None:
-    """The learner's id that a tuning record chose."""
-    if record is None or record.get("chosen") is None:
-        return None
-    return str(record["configurations"][record["chosen"]]["learner"])
+            waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
+    return known, len(waiting)
 
 
 def facts_from(held: Mapping[str, Any]) -> Facts:

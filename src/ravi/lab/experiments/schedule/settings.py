@@ -37,8 +37,3 @@ class Setting:
         name, *options = self.learner.split(",")
         fixed = [option for option in options if option.partition("=")[0] not in VARIED]
         return self.mdp_digest, name, *fixed, self.source, self.steps, self.points, self.record
-
-
-def run_id(setting: str, seed: int) -> str:
-    """The id of a run: that of its setting, and its seed."""
-    return f"{setting}-{seed}"
