@@ -188,7 +188,6 @@ def test_a_date_that_python_has_not_is_told(query, more, tmp_path):
             "advise FrozenLake-v1 --criterion average",
             "FrozenLake-v1 is an environment, which is learned for a discount",
         ),
-        ("evaluate it.policy riverswim/4 --criterion average", "ravi.evaluate(policy.table, mdp) is for every"),
         ("evaluate it.policy --criterion average", "--criterion is for an MDP; in an environment the discount"),
         ("verify riverswim/4 psrl --criterion episodic,episode=5", "verify serves the discounted criterion, and the"),
         ("verify riverswim/4 --criterion average", "docs/guides/average_reward.md lists its learners"),
