@@ -647,12 +647,14 @@ def kernel_fields(self: MDP) -> dict[str, Any]:
     return fields | {"parameter": sealed(theta), "parameter_bound": norm if declared is None else declared}
 
 
-def of_actions(value: Any, actions: int, name: str = "policy") -> np.ndarray:
+def of_actions(value: Any, actions: int, name: str = "policy", states: int | None = None) -> np.ndarray:
     """A policy as numbers: that of a solution, or of one action per state (X,), as a table (X, A); a table as it is."""
     held = getattr(value, "policy", None)  # of what `ravi.solve` returns
     array = finite(held if isinstance(held, np.ndarray) else value, name)
     if array.ndim != 1:
         return array
+    if states not in (None, len(array)):
+        raise InputError(f"{name} has {len(array)} actions, not one for each of {states} states")
     wrong = (array != np.floor(array)) | (array < 0) | (array >= actions)
     if wrong.any():
         index = first(wrong)
@@ -662,7 +664,7 @@ def of_actions(value: Any, actions: int, name: str = "policy") -> np.ndarray:
 
 def policy_table(value: Any, problem: Problem, name: str = "policy", *, interior: bool = False) -> np.ndarray:
     """A policy (X, A) or a batch (n, X, A) whose rows sum to one, or an action per state; `interior`: no zeros."""
-    array = of_actions(value, problem.actions, name)
+    array = of_actions(value, problem.actions, name, problem.states)
     shape = (problem.states, problem.actions)
     if array.ndim not in (2, 3) or array.shape[-2:] != shape:
         raise InputError(

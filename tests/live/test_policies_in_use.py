@@ -9,7 +9,7 @@ import ravi
 from ravi.live.environment import Environment, world_of
 from ravi.live.grid import Grid
 from ravi.live.policies import Policy
-from ravi.live.policies.playing import options_of_origin, origin_of
+from ravi.live.policies.playing import origin_of
 from ravi.validation import InputError
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -294,5 +294,5 @@ def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="kept_world"):
         origin_of(kept)
     for name in ("kept_world:Kept-v0", "Kept-v0"):
-        assert options_of_origin(kept, name) == {"is_slippery": False}
-    assert options_of_origin(kept, "kept_world:Other-v0") == {}
+        assert origin_of(kept, name) == (name, {"is_slippery": False})
+    assert origin_of(kept, "kept_world:Other-v0")[1] == {}

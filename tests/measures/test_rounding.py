@@ -6,7 +6,7 @@ import pytest
 import ravi
 from ravi.core import MDP
 from ravi.learners.fixed import fixed
-from ravi.measures.curve import grid
+from ravi.measures.curve import curve, grid
 from ravi.measures.gap import SMALL, follow, target_of, track
 from ravi.measures.regret import charge
 from ravi.measures.trajectory import trajectory
@@ -53,15 +53,11 @@ def test_the_rounding_of_a_solved_return():
 
 def test_the_rounding_of_a_regret():
     """Three epochs of one step with gap 1: the sums 1, 2, 3, each to 2 eps of itself."""
-    times, one, length = grid(3, 3), np.ones(1), np.ones(1, np.int64)
-    total, cursor, values, error, opened, base, base_error = (np.zeros(1) for _ in range(7))
-    cursor, opened, values = cursor.astype(np.int64), opened.astype(np.int64), np.zeros((1, 3))
-    for t in (1, 2, 3):
-        charge(
-            0, 1, times, total, cursor, values, np.array([t]), length, 1.0, one - 1, 0.0, one - 1,
-            error, opened, base, base_error, True,
-        )  # fmt: skip
-    assert (total[0], error[0] / EPS) == (3.0, 2 * (1 + 2 + 3))
+    times, (error, base, base_error) = grid(3, 3), np.zeros((3, 1))
+    regret = curve(1, times)
+    for t in range(3):
+        charge(0, times, regret, (error, np.zeros(1, np.int64), base, base_error), t, 1, 1.0, 0.0, True)
+    assert (regret.total[0], error[0] / EPS) == (3.0, 2 * (1 + 2 + 3))
 
 
 def test_the_rounding_of_a_trajectory_regret():

@@ -202,6 +202,7 @@ UNIFORM = np.full((4, 2), 0.5)
     [
         (np.ones((4, 3)), {}, r"policy has shape \(4, 3\), not \(X, A\) = \(4, 2\)"),
         (np.full(4, 2), {}, r"policy\[0\] is 2; actions are whole numbers, 0 to 1"),
+        ([1, 1, 1], {}, "policy has 3 actions, not one for each of 4 states"),
         ([[0.5, 0.5], [1, 0.5], [0.5, 0.5], [0.5, 0.5]], {}, r"policy\[1\] sums to 1.5"),
         ([[-1, 2]] + [[0.5, 0.5]] * 3, {}, r"policy\[0, 0\] is -1, a negative probability"),
         (UNIFORM, {"tol": 0}, "tol is 0; it must be positive"),

@@ -181,15 +181,12 @@ def _environment(
 ) -> Any:
     """The environment to play in: that of an id, or the one where the policy was learned; options given here win."""
     from ravi.live.environment import world_of
-    from ravi.live.policies.playing import check_render, options_of_origin, origin_of
+    from ravi.live.policies.playing import check_render, origin_of
 
-    learned, given = policy.environment, options(option)
+    origin = origin_of(policy.environment, name, options(option), allow_code=allow_code)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not offered is told below
-        if name is not None:
-            world = world_of(name, options_of_origin(learned, name, allow_code) | given, render)
-        else:
-            world = world_of(*origin_of(learned, allow_code, given), render)
+        world = world_of(*origin, render)
     return check_render(world, render, "--render")
 
 

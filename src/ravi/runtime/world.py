@@ -15,7 +15,6 @@ from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.average import average_regret
-from ravi.measures.episodes import earnings
 from ravi.measures.gain import gain_regret
 from ravi.measures.regret import regret
 from ravi.measures.stream import output, rewards, stream
@@ -117,8 +116,13 @@ def against_gain(mdp: MDP, learner: Learner, steps: int, options: Options) -> Sc
     """The regret in the average reward, and the output policy."""
     only_discounted(mdp, options)
     solution: Any = solved(mdp)
-    chosen = [average_regret(mdp, steps, options["points"], solution), output(mdp.problem, steps, learner.stages)]
-    chosen += [gain_regret(mdp, steps, options["points"], solution)] if "gain" in options["record"] else []
+    points = options["points"]
+    chosen = [
+        average_regret(mdp, steps, points, solution),
+        rewards(mdp, steps, points, solution.gain),
+        output(mdp.problem, steps, learner.stages),
+    ]
+    chosen += [gain_regret(mdp, steps, points, solution)] if "gain" in options["record"] else []
     chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
     return Scores(solution.gain, solution.gain_error, chosen)
 
@@ -131,7 +135,7 @@ def against_episodes(mdp: MDP, learner: Learner, steps: int, options: Options) -
     T, points, stages = steps, options["points"], learner.stages
     chosen = [
         regret(mdp, T, points, solution, keep_epochs=options["keep_epochs"], stages=stages),
-        earnings(mdp, T, points, solution),
+        rewards(mdp, T, points, solution.optimum),
         output(mdp.problem, T, stages),
     ]
     chosen += [stream(mdp.problem, steps)] if "stream" in options["record"] else []
