@@ -46,7 +46,7 @@ WORLDS = {
     "continuous/level": Known("ravi.continuous.running", "level_box", "a level in [0, 1], on continuous states"),
     "continuous/pendulum": Known("ravi.continuous.running", "pendulum_box", "a pendulum, on continuous states"),
 }
-FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp)", re.IGNORECASE | re.DOTALL)
+FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp|npz)", re.IGNORECASE | re.DOTALL)
 ORDER = "in Python the learner comes first, ravi.run(learner, mdp), in the shell the MDP, ravi run MDP LEARNER"
 FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
@@ -251,12 +251,13 @@ def _table_of(env: Any, discount: float | None) -> MDP:
 
     if discount is None:
         if isinstance(env, str):
-            name, given, shell = env, repr(env), f" or by the id gymnasium/{env},discount=0.99"
+            name, given, shell = env, repr(env), f" or the id gymnasium/{env},discount=0.99"
         else:
             name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
-            f"{name} is an environment, which has no discount: its table is read by "
-            f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
+            f"{name} is an environment, which has no discount: its table is read with one, by "
+            f"ravi.mdp({given}, discount=0.99){shell}, in the shell with --discount 0.99; where there is no table, "
+            "ravi.learn learns by playing"
         )
     return gymnasium.by_id(env, discount, "absorb", "") if isinstance(env, str) else gymnasium.mdp(env, discount)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import ravi
 from ravi import ids
-from ravi.cli import app, checks
+from ravi.cli import app, doctor
 from ravi.cli.citations import cite
 from ravi.lab.experiments.forecast import forecast
 from ravi.lab.experiments.reproduce import _settings, reproduce
@@ -326,7 +326,7 @@ def test_who_looks_at_a_folder_runs_nothing(mark, sound, tmp_path):
     watch(folder, once=True)
     report(folder, tmp_path / "page.html")
     assert [name for name, _ in drawn(found)]
-    assert {check.verdict for check in checks.store(folder)} == {"ok"}
+    assert {check.verdict for check in doctor.store(folder)} == {"ok"}
     assert not mark.exists()
     assert str(tmp_path / "modules") not in sys.path
 

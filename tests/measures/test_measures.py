@@ -6,18 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP
-from ravi.learners.fixed import fixed
 from ravi.mdps import bandit, deep_sea, garnet, riverswim
 from ravi.measures.curve import grid
 from ravi.measures.gap import SMALL, follow, target_of, track
 from ravi.random import uniform
 from ravi.runtime.api import run
-from tests.helpers import dense
-
-
-def dense_return(mdp, pi):
-    M = np.eye(mdp.states) - mdp.discount * np.einsum("xa,xay->xy", pi, dense(mdp))
-    return (1 - mdp.discount) * mdp.initial @ np.linalg.solve(M, (pi * mdp.rewards).sum(-1))
+from tests.planning.exact import by_dense_solve
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)
@@ -40,7 +34,7 @@ def test_returns_of_a_moving_policy_are_within_their_certified_error(X, A, disco
         follow(target_of(mdp, 1e-10), tracked, pi, np.ones(2, np.int64))
         for i in range(2):
             slack = 1e-13 * mdp.horizon  # of the dense solve
-            assert abs(tracked.returns[i] - dense_return(mdp, pi[i])) <= tracked.error[i] + slack
+            assert abs(tracked.returns[i] - by_dense_solve(mdp, pi[i])[2]) <= tracked.error[i] + slack
             assert tracked.error[i] < 1e-9
 
 
@@ -54,7 +48,7 @@ def test_a_loose_tolerance_gives_a_larger_error_that_still_holds(tol):
         pi = rng.dirichlet([1, 1, 1], 60)[None]
         follow(target_of(mdp, tol), tracked, pi, np.ones(1, np.int64))
         errors.append(tracked.error[0])
-        misses.append(abs(tracked.returns[0] - dense_return(mdp, pi[0])))
+        misses.append(abs(tracked.returns[0] - by_dense_solve(mdp, pi[0])[2]))
     assert (np.array(misses) <= errors).all()
     assert max(errors) <= tol + 1e-9
     assert max(errors) > tol / 1e3  # it stopped where it was told to
@@ -64,34 +58,19 @@ def test_a_loose_tolerance_gives_a_larger_error_that_still_holds(tol):
 def test_slowly_mixing_chains_are_certified_too(discount):
     """A deterministic cycle, absorbing states, DeepSea: no mixing at all."""
     n = 30
-    cycle = MDP.from_dense(
+    ring = MDP.from_dense(
         [[np.eye(n)[(x + 1) % n], np.eye(n)[x]] for x in range(n)], [[x / n, 0.1] for x in range(n)], discount, 0
     )
     rng = np.random.default_rng(2)
-    for mdp in (cycle, bandit(30, discount=discount), deep_sea(5, discount)):
+    for mdp in (ring, bandit(30, discount=discount), deep_sea(5, discount)):
         tracked = track(mdp, 1)
         for sharp in (0.0, 1.0, 30.0):
             logits = sharp * rng.normal(size=(1, mdp.states, mdp.actions))
             pi = np.exp(logits - logits.max(-1, keepdims=True))
             pi /= pi.sum(-1, keepdims=True)
             follow(target_of(mdp, 1e-10), tracked, pi, np.ones(1, np.int64))
-            assert abs(tracked.returns[0] - dense_return(mdp, pi[0])) <= tracked.error[0] + 1e-12 * mdp.horizon
+            assert abs(tracked.returns[0] - by_dense_solve(mdp, pi[0])[2]) <= tracked.error[0] + 1e-12 * mdp.horizon
             assert tracked.error[0] < 1e-9
-
-
-def test_trajectory_regret_is_the_loss_at_the_states_met():
-    mdp, T = riverswim(5, 0.9), 300
-    pi = np.full((5, 2), 0.5)
-    made = run(fixed(mdp.problem, pi), mdp, T, 3, record=["trajectory", "stream"])
-    P = dense(mdp)
-    value = np.linalg.solve(np.eye(5) - 0.9 * np.einsum("xa,xay->xy", pi, P), (pi * mdp.rewards).sum(-1))
-    V = np.zeros(5)
-    for _ in range(2000):
-        V = (mdp.rewards + 0.9 * P @ V).max(-1)
-    expected = (V - value)[made.results["stream_state"]].cumsum(axis=1)
-    curve, error = made.results["trajectory_regret"], made.results["trajectory_regret_error"]
-    np.testing.assert_allclose(curve, expected[:, made.times - 1], rtol=0, atol=1e-7)
-    assert (np.abs(curve[:, -1] - expected[:, -1]) <= error + 1e-9).all()
 
 
 def test_the_curve_is_the_sum_of_the_gaps_at_every_kept_time():
@@ -122,14 +101,14 @@ def test_the_output_policy_is_that_of_a_uniform_time():
     assert index.tolist() == [1 + int(T * uniform(seed, 0, 0)) for seed in made.seeds]
     for row in range(8):
         k = np.searchsorted(made.T_k[row], index[row], side="right") - 1
-        assert abs(made.optimum - dense_return(mdp, made.output_policy[row]) - made.gap_k[row][k]) < 1e-9
+        assert abs(made.optimum - by_dense_solve(mdp, made.output_policy[row])[2] - made.gap_k[row][k]) < 1e-9
 
 
 def test_the_mean_gap_of_the_output_policy_is_regret_over_T():
     """Over 4,000 keys, within 5 standard errors (chance of a false alarm 6e-7, on fixed keys)."""
     mdp, T = riverswim(3, 0.8), 60
     made = run("ravi-ucb,scale=0.003,eta=0.5", mdp, T, 4000)
-    gaps = np.array([made.optimum - dense_return(mdp, pi) for pi in made.output_policy])
+    gaps = np.array([made.optimum - by_dense_solve(mdp, pi)[2] for pi in made.output_policy])
     difference = gaps - made.regret / T
     assert abs(difference.mean()) < 5 * difference.std() / np.sqrt(4000)
     assert difference.std() > 1e-3

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP
-from ravi.mdps import bandit_of, deep_sea, one_state_of, riverswim, trap, two_cycle
+from ravi.mdps import one_state_of, riverswim, trap, two_cycle
 from ravi.planning import return_of, solve
 from ravi.planning.certificates import distributions, mean, miss, tables
 from ravi.planning.solver import METHODS
@@ -136,14 +136,6 @@ def test_closed_forms(problem, values, tol, method):
     solution = solve(mdp, method, tol=1e-13)
     np.testing.assert_allclose((width * solution.V + shift)[: len(values)], values, rtol=0, atol=tol)
     assert solution.optimum == pytest.approx((1 - mdp.discount) * mdp.initial @ solution.V, abs=1e-13)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_optima_in_closed_form(method):
-    sea = solve(deep_sea(8, 0.95), method)
-    assert sea.optimum == pytest.approx(0.05 * 0.95**7 / (1 - 0.95**8), abs=2 * sea.optimum_error + 1e-12)
-    assert solve(bandit_of([0.2, 0.7, 0.4], 0.8), method).optimum == pytest.approx(0.8 * 0.7, abs=1e-9)
-    assert (solve(two_cycle(0.9), method).policy.argmax(-1) == [1, 0, 0]).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

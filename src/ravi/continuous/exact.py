@@ -87,16 +87,15 @@ def _krylov(P: Array, r: Array, gamma: float, V: Array, most: float) -> Array:
     return V
 
 
-def return_of(ref: Reference, policy: Array, guess: Array | None = None) -> float:
+def return_of(ref: Reference, policy: Array) -> float:
     """(1 - gamma) <nu_0, V^pi>."""
-    return float((1 - ref.mdp.problem.discount) * ref.initial @ value_of(ref, policy, guess))
+    return float((1 - ref.mdp.problem.discount) * ref.initial @ value_of(ref, policy))
 
 
-def optimal(ref: Reference, guess: Array | None = None) -> Optimum:
+def optimal(ref: Reference) -> Optimum:
     """By policy iteration, until the greedy policy is the one that was evaluated."""
     gamma, H = ref.mdp.problem.discount, ref.mdp.problem.horizon
-    V = np.zeros(len(ref.rewards)) if guess is None else np.array(guess)
-    played = None
+    V, played = np.zeros(len(ref.rewards)), None
     for _ in range(MOST_ITERATIONS):
         Q = backup(ref, V)
         error = float(np.abs(Q.max(-1) - V).max()) * H  # |V - V*| <= H |V - T V|

@@ -11,8 +11,7 @@ from ravi import ids, validation
 from ravi.core import MDP, Array, an_mdp
 from ravi.large.learner import BAD_REWARD, Rule, meet
 from ravi.large.memory import NONE, empty_memory, with_room
-from ravi.large.running import LargeWorld, mistake_of, output_index, policy_record
-from ravi.large.worlds import World, of_mdp
+from ravi.large.worlds import World, mistake_of, of_mdp, output_index, policy_record
 from ravi.runtime import tree
 from ravi.runtime.result import Run
 from ravi.runtime.world import stored_batch
@@ -30,7 +29,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
     validation.instance(run, Run, "run", "a run in a large world")
     if run.world != "large":
         raise validation.InputError(f"the run was made in a world that is {run.world}: its last_policy is a table")
-    here = LargeWorld(large(world))
+    here = large(world)
     learner = here.learner(run.learner, run.steps)
     if (run.mdp, run.mdp_digest) != (here.name, here.digest):
         raise validation.InputError(
@@ -48,7 +47,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
             f"after {walkers.time[0]:,}"
         )
     rule: Any = learner.parts
-    return Snapshot(here.world, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])
+    return Snapshot(here, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

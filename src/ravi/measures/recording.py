@@ -8,6 +8,13 @@ from ravi._jit.teams import allocate
 from ravi.core import Array, Measure, Path, Recorder
 
 
+def take_over(kept: Array, policy: Array, path: Path) -> Array:
+    """Which seeds that played have another policy than the one kept (n,); it is kept from now on."""
+    changed = (path.length > 0) & (kept != policy).reshape(len(kept), -1).any(1)
+    kept[changed] = policy[changed]
+    return changed
+
+
 @compiled
 def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """In place of a `record`."""

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from ravi import ids
 from ravi.core import MDP
 from ravi.ids import allow_imports
+from ravi.lab.experiments import plan
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.store import Damaged, Store
-from ravi.lab.experiments.suite_file.specification import Suite, differences
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.suite import Suite, differences
 from ravi.runtime.api import check_device
 from ravi.runtime.result import versions
 from ravi.runtime.world import Tabular, World

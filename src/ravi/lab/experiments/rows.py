@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
 from ravi.runtime.result import Run
 from ravi.runtime.world import Named, find_world
 

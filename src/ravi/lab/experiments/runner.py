@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from ravi import ids, validation
 from ravi.display import progress as display
 from ravi.display.progress import PATIENCE
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver, Status
 from ravi.lab.experiments.freezing import chosen, freeze
 from ravi.lab.experiments.manifest import manifest
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Suite
+from ravi.lab.experiments.suite import Suite
 from ravi.machine import cores
 from ravi.runtime import gpu
 from ravi.runtime.api import interrupts

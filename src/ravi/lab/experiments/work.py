@@ -25,9 +25,8 @@ import pyarrow as pa
 from ravi import ids
 from ravi._jit.cache import CacheWarning
 from ravi.core import MDP, Learner
+from ravi.lab.experiments.plan import Setting, digest_of
 from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, rows_of
-from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runtime import api as engine
 from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
