@@ -50,10 +50,6 @@ def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
         add(result)
 
 
-def _plain_form(function: Callable[..., Any]) -> Any:
-    return getattr(function, "py_func", function)
-
-
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
     """What a compiled caller calls: one function for all integers, where Numba would compile one for each constant."""
     return template(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in names.items()})
@@ -190,7 +186,8 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     given = getattr(function, "targetoptions", {})
     if "_nrt" in given:
         return function
-    plain, name = _plain_form(function), f"{function.__name__}_uncounted"
+    plain: Any = getattr(function, "py_func", function)
+    name = f"{function.__name__}_uncounted"
     called = {key: plain.__globals__.get(key) for key in _globals_of(plain)}
     names = {key: uncounted(value) for key, value in called.items() if hasattr(value, "py_func")}
     made = FunctionType(plain.__code__.replace(co_name=name, co_qualname=name), {**plain.__globals__, **names}, name)
@@ -202,7 +199,7 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled. Its name
     has theirs and their modules': machine code of the same name is taken for the same."""
-    plain = [_plain_form(function) for function in names.values()]
+    plain = [getattr(function, "py_func", function) for function in names.values()]
     name = "_".join([frame.__name__, "with", *(f"{each.__module__}.{each.__name__}" for each in plain)])
     at = plain[0].__code__
     code = frame.__code__.replace(
