@@ -247,8 +247,8 @@ def _numbers(r: Any, name: str = "r") -> np.ndarray:
     given = validation.array(r.toarray() if hasattr(r, "tocoo") else r, name)
     if (given == -np.inf).any():
         raise validation.InputError(
-            f"{validation.at(name, first(given == -np.inf))} is -inf; an action that a state does not have is given the "
-            "row and the reward of one that it has, as ravi.importers.quantecon does for a DiscreteDP"
+            f"{validation.at(name, first(given == -np.inf))} is -inf; an action that a state does not have is given "
+            "the row and the reward of one that it has, as ravi.importers.quantecon does for a DiscreteDP"
         )
     return validation.finite(given, name)
 
