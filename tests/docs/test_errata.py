@@ -223,7 +223,7 @@ def test_e33_the_constants_need_to_know_T():
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("T", [1, 2, 5, 9])
-def test_e7_e8_the_expected_number_of_epochs_and_of_their_steps(gamma, T):
+def test_e7_the_expected_number_of_epochs(gamma, T):
     """E7: E K(T) = (1 - gamma) T + gamma, not (1 - gamma) T; the theorem has to pay for it. E8: H E K(T) = E T+,
     which is T + gamma H, where T is displayed."""
     H = 1 / (1 - gamma)
