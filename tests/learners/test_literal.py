@@ -13,7 +13,7 @@ from ravi.estimators.linear import features_of
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
 from tests.helpers import dense, spy
-from tests.literal import algorithms, episodic, extended, linear, plus, tabular
+from tests.literal import algorithms, average, episodic, extended, linear, plus, tabular
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
 
@@ -207,7 +207,17 @@ UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffdin
 RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
 MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")
 PARTS = ("gamma", "clip", "span", "centre", "fresh")
+CONTINUING = ("riverswim/5,criterion=average", "garnet/6,3,2,criterion=average", "garnet/4,1,2,criterion=average")
 ROWS = [
+    Row(
+        average.politex, ("politex,span=3", "politex,span=0.3,phase=7", "politex,span=2,step_scale=9"), CONTINUING, 900,
+    ),
+    Row(average.mdp_e, ("mdp-e,span=5", "mdp-e,span=5,phase=8", "mdp-e,span=5,step_scale=9"), CONTINUING, 400, 1e-7),
+    Row(
+        average.ravi_ucb,
+        ("ravi-ucb,span=2", "ravi-ucb,span=0.1,scale=0.2", "ravi-ucb,span=2,scale=0.003,step_scale=9"),
+        CONTINUING, 300, 1e-8,
+    ),
     Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
     Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
     Row(episodic.ravi_kl, RAVI_KL, EPISODES, 150, 1e-7),

@@ -29,7 +29,7 @@ LEARNERS = {
     "ravi-ucb": _here(
         "ravi_ucb.ravi_ucb:tabular",
         "plans with one regularised, optimistic backup per epoch; the paper's Algorithm 2, tabular",
-        criteria=WITH_EPISODES,
+        criteria=ALL,
     ),
     "ravi-ucb/mixture": _here(
         "ravi_ucb.ravi_ucb:linear_mixture",
@@ -166,12 +166,15 @@ LEARNERS = {
     "politex": _here(
         "regularised.politex",
         "weights actions by exponentials of summed Q estimates; right if every policy visits all pairs",
+        criteria=BOTH,
     ),
     "npg": _here(
         "regularised.npg", "takes natural policy gradient steps on optimistic values, to compare policy optimisation"
     ),
     "mdp-e": _here(
-        "contrib.mdp_e", "runs an expert algorithm in each state on Q of the estimated kernel (recalled, not read)"
+        "contrib.mdp_e",
+        "runs an expert algorithm in each state on Q of the estimated kernel (recalled, not read)",
+        criteria=BOTH,
     ),
     "o-reps": _here(
         "contrib.o_reps",

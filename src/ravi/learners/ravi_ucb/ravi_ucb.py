@@ -32,12 +32,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, sync
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, TheoryConstants
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
+from ravi.learners.ravi_ucb.in_average_reward import in_average_reward
 from ravi.learners.ravi_ucb.in_episodes import in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
@@ -121,19 +123,28 @@ def generic(
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
-def tabular(problem: Problem, T: int, o: Options) -> Learner:
-    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
+def tabular(problem: Problem, T: int, o: Options, span: float | None = None) -> Learner:
+    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given. `span`
+    is for the average reward: a bound on the span of the optimal bias.
 
     In episodes (`criterion=episodic`) the backup and the mirror step are made at every stage, from the last one back
     (`ravi.learners.ravi_ucb.in_episodes`, which has the proof): close to OPPO, whose mirror step takes the Q before.
 
-    Setting: discounted with resets, or episodes; tabular.
+    In the average reward (`criterion=average`) it is made at every step, with a discount that T sets, of values that
+    are cut to twice the span (`ravi.learners.ravi_ucb.in_average_reward`): no bound is proven there.
+
+    Setting: discounted with resets, episodes, or average reward; tabular.
     Guarantee: expected regret O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms (Theorem 4.1, Lemmas 5.1 and 5.2).
     In episodes of S steps with eta = S max(ln A, 1), for every T, at most 1 + delta T +
     4 beta (sqrt(2 X A (T + X A)) + S X A), beta = 8 S sqrt(X ln(X A T / delta)).
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
-    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan.
+    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan, in
+    the average reward a plan in every step.
     """
+    if problem.criterion == "average":
+        return in_average_reward(problem, T, o, span)
+    if span is not None:
+        raise validation.InputError("span is given, and it is for the average reward: elsewhere it is H, or an episode")
     if problem.episode is not None:
         return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
