@@ -20,6 +20,7 @@ from tests.support.pretended_gpu import pretend
 RIVER = "riverswim/4,criterion=episodic,episode=7"
 COMPILED = [
     "ravi-kl,plan=greedy",
+    "ravi-kl,support=off",
     "ravi-ucb,scale=0.003,step_scale=0.1",
     "psrl",
     "psrl,support=on",
@@ -116,10 +117,8 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.mdp(RIVER, episode=3), "the episode is given twice: 7 in the id, and as 3"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, episode=3), "episode is 3, but criterion='discounted'"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="episodic", episode=3), "discount is 0.9, but"),
-        (
-            lambda: ravi.run("ravi-kl", RIVER, 100),
-            "plan is slack, and in episodes there is one: take plan=greedy",
-        ),
+        (lambda: ravi.run("ravi-kl,plan=mirror", RIVER, 100), "plan is mirror, .* in episodes take greedy or slack"),
+        (lambda: ravi.run("ravi-kl,candidate=posterior", RIVER, 100), "candidate is posterior, which is of the disc"),
         (
             lambda: ravi.run("ucrl2", RIVER, 100),
             "riverswim/4.* has the episodic one: docs/guides/episodes.md lists its",

@@ -202,7 +202,7 @@ def sets(rows, name, *scales, more=""):
 
 TIGHT = ",tolerance=1e-11"
 OPTIMISTIC_Q = tuple(f"optimistic-q,scale={how}" for how in (1, 0.01, "0.02,bonus=bernstein"))
-RAVI_KL = tuple(f"ravi-kl,plan=greedy{of}" for of in (",support=off", "", ",scale=0.1"))
+RAVI_KL = tuple(f"ravi-kl,{of}" for of in ("plan=greedy,support=off", "support=off", "slack=0.9", "scale=0.1"))
 UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
 RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
 MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")

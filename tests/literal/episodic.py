@@ -118,16 +118,27 @@ def ravi_kl(c):
     S, s, N = c.mdp.episode, c.settings, np.zeros((c.X, c.A, c.X))
     for start, plays in c.epochs():
         level = log(c.X * S / min(1, sqrt(S * c.X * c.A / start)))
-        V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
-        for h in reversed(range(S)):
-            for x in range(c.X):
-                for a in range(c.A):
-                    there = c.rows[x][a] if c.knows_support else np.arange(c.X)
-                    n, u = N[x, a].sum(), V[h + 1][there]
-                    rho = s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
-                    best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u
-                    Q[h, x, a] = c.r[x, a] + best
-            V[h] = Q[h].max(-1)
+
+        def induced(share, actions=None, N=N, level=level):
+            """V and Q by stage, of the best actions or of those that are given."""
+            V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
+            for h in reversed(range(S)):
+                for x in range(c.X):
+                    for a in range(c.A):
+                        there = c.rows[x][a] if c.knows_support else np.arange(c.X)
+                        n, u = N[x, a].sum(), V[h + 1][there]
+                        rho = share * s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
+                        best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u
+                        Q[h, x, a] = c.r[x, a] + best
+                V[h] = Q[h].max(-1) if actions is None else Q[h][np.arange(c.X), actions[h]]
+            return V, Q
+
+        V, Q = induced(1)
+        if s["plan"] == "slack":
+            V_half, Q_half = induced(0.5)
+            own, _ = induced(1, Q_half.argmax(-1))
+            if c.nu0 @ own[0] >= c.nu0 @ V[0] - s["slack"] * (c.nu0 @ (V[0] - V_half[0])) - 1e-12:
+                Q = Q_half
         yield {"t": start, "greedy": Q, "V": V}
         for x, a, y, _ in plays:
             N[x, a, y] += 1
