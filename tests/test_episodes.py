@@ -8,12 +8,13 @@ import pytest
 import ravi
 from ravi.cli.advice import advise
 from ravi.core import MDP, Measure
+from ravi.learners.contrib.occupancy_descent import step
 from ravi.live.agent import agent
 from ravi.mdps import garnet
 from ravi.runtime.result import Run
 from ravi.validation import InputError
 from ravi.verify import verify
-from tests.helpers import assert_same_bits, bits
+from tests.helpers import assert_same_bits, bits, dense
 from tests.support.learners import EPISODES
 from tests.support.pretended_gpu import pretend
 
@@ -197,6 +198,29 @@ def test_an_optimal_policy_has_no_regret():
     assert (made.regret <= made.regret_error).all()
     assert "episodes" in str(made)
     assert "optimum rho*" in str(made)
+
+
+@pytest.mark.parametrize("eta", [0.01, 1.0, 30.0])
+def test_a_step_of_o_reps_in_episodes_is_optimal(eta):
+    """It is an occupancy, and the dual is what it reaches: a certificate, by sums over stages of its own."""
+    mdp, rng = garnet(4, 3, 2, 1, 0.9).in_episodes(5), np.random.default_rng(0)
+    S, X, P = 5, 4, dense(mdp)
+    before = rng.dirichlet(np.ones(3), (S, X))
+    policy, V = before.reshape(1, S * X, 3).copy(), np.zeros((1, S * X))
+    kernel = np.tile(mdp.transitions, (S, 1, 1))[None].copy()
+    kernel[:, -X:] = 0
+    to = np.concatenate([mdp.successors + min(h + 1, S - 1) * X for h in range(S)]).astype(np.int32)
+    nu0 = np.concatenate([mdp.initial, np.zeros((S - 1) * X)])
+    r, log_policy = np.tile(mdp.rewards, (S, 1))[None].copy(), np.log(policy)
+    made, flow = step(r, to, kernel, 1.0, nu0, eta, V, log_policy, policy, S)
+    one, two = (ravi.occupancy(mdp, pi.reshape(S, X, 3)).mu / S for pi in (before, policy))
+    np.testing.assert_allclose(made.reshape(two.shape), two, atol=1e-12)
+    assert flow <= 1e-12
+    later = np.concatenate([V.reshape(S, X)[1:], np.zeros((1, X))])
+    z = eta * (mdp.rewards + np.einsum("xay,hy->hxa", P, later) - V.reshape(S, X, 1))
+    dual = np.log((one * np.exp(z)).sum()) / eta + mdp.initial @ V[0, :X] / S
+    primal = (two * mdp.rewards).sum() - (two * np.log(two / one))[two > 0].sum() / eta
+    assert dual == pytest.approx(primal, abs=1e-10)
 
 
 def test_ucbvi_learns_and_hoeffding_is_the_wider_bonus():

@@ -222,6 +222,10 @@ ROWS = [
     Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
     Row(episodic.ravi_kl, RAVI_KL, EPISODES, 150, 1e-7),
     Row(episodic.ravi_ucb, ("ravi-ucb", "ravi-ucb,scale=0.003,step_scale=0.1"), EPISODES, 300, 1e-8),
+    Row(
+        episodic.ravi_ucb_mixture, ("ravi-ucb/mixture", "ravi-ucb/mixture,scale=0.02,step_scale=0.1"), OF_MIXTURES, 150,
+        1e-8,
+    ),
     Row(linear.lsvi_ucb, ("lsvi-ucb", "lsvi-ucb,scale=0.01"), OF_PAIRS, 150),
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
     Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),

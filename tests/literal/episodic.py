@@ -113,6 +113,25 @@ def ravi_ucb(c):
             moved[x, a, y] += 1
 
 
+def ravi_ucb_mixture(c):
+    """The same with P_hat V = <phi_V, theta_hat> and the width ||phi_V|| at the inverse of Lambda."""
+    s, S, d = c.settings, c.mdp.episode, c.psi.shape[-1]
+    M, w, log_pi = s["regularization"] * np.eye(d), np.zeros(d), np.full((S, c.X, c.A), -log(c.A))
+    for start, plays in c.epochs():
+        V, Q = np.zeros((S + 1, c.X)), np.zeros(log_pi.shape)
+        for h in reversed(range(S)):
+            X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
+            wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
+            Q[h] = np.clip(c.r + s["beta"] * wide + X_h @ np.linalg.solve(M, w), 0, S - h)
+            V[h] = np.logaddexp.reduce(log_pi[h] + s["eta"] * Q[h], axis=-1) / s["eta"]
+            log_pi[h] += s["eta"] * (Q[h] - V[h][:, None])
+        yield {"t": start, "Q": Q, "V": V, "policy": np.exp(log_pi)}
+        for h, (x, a, y, _) in enumerate(plays):
+            f = V[h + 1] @ c.psi[x, a]
+            M = M + np.outer(f, f)
+            w = w + V[h + 1][y] * f
+
+
 def ravi_kl(c):
     """max {<q, V>: n KL(p_hat || q) <= rho} on the support, or on all states."""
     S, s, N = c.mdp.episode, c.settings, np.zeros((c.X, c.A, c.X))

@@ -34,6 +34,7 @@ LEARNERS = {
     "ravi-ucb/mixture": _here(
         "ravi_ucb.ravi_ucb:linear_mixture",
         "runs RAVI-UCB with ridge regression, for linear mixture MDPs; the paper's Algorithm 3",
+        criteria=WITH_EPISODES,
     ),
     "ravi-ucb/mixture-sampled": _here(
         "ravi_ucb.features:mixture_sampled",
@@ -179,6 +180,7 @@ LEARNERS = {
     "o-reps": _here(
         "contrib.o_reps",
         "makes mirror descent steps on occupancy measures of the estimated kernel (recalled, not read)",
+        criteria=WITH_EPISODES,
     ),
     "uclk": _here(
         "mixture.uclk:uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"

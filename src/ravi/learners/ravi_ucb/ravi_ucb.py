@@ -40,7 +40,7 @@ from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
 from ravi.learners.ravi_ucb.in_average_reward import in_average_reward
-from ravi.learners.ravi_ucb.in_episodes import in_episodes
+from ravi.learners.ravi_ucb.in_episodes import in_episodes, mixture_in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
@@ -176,11 +176,16 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
     the larger of B_theta and B_phi; every other constant is the paper's unless given.
 
-    Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6).
+    In episodes (`criterion=episodic`) as Algorithm 2 (`ravi.learners.ravi_ucb.in_episodes`).
+
+    Setting: discounted with resets, or episodes; linear mixture of dimension d.
+    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6). In episodes of
+    S steps at most 1 + delta T + S d L / ln 2 + 4 beta sqrt(d T L), L = ln(1 + T B^2 S^2 / (lambda d)), for every T.
     Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
-    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
+    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans. In episodes S times that.
     """
+    if problem.episode is not None:
+        return mixture_in_episodes(problem, T, o)
     return on_regression(generic, problem, T, o)
 
 
