@@ -8,12 +8,11 @@ import pytest
 import ravi
 from ravi.cli.advice import advise
 from ravi.core import MDP, Measure
-from ravi.learners.contrib.occupancy_descent import step
+from ravi.learners.contrib import occupancy_descent
 from ravi.live.agent import agent
 from ravi.mdps import garnet
 from ravi.runtime.result import Run
 from ravi.validation import InputError
-from ravi.verify import verify
 from tests.helpers import assert_same_bits, bits, dense
 from tests.support.learners import EPISODES
 from tests.support.pretended_gpu import pretend
@@ -125,10 +124,6 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
             "riverswim/4.* has the episodic one: docs/guides/episodes.md lists its",
         ),
         (
-            lambda: verify("ravi-ucb", RIVER, 100),
-            "in episodes, and no claim is about these: verify serves the discounted",
-        ),
-        (
             lambda: ravi.evaluate(ravi.Policy(table=np.full((4, 2), 0.5), discount=0.9), RIVER),
             r"in episodes, and a Policy is evaluated for a discount: ravi.evaluate\(policy.table, mdp\) is for every",
         ),
@@ -212,7 +207,7 @@ def test_a_step_of_o_reps_in_episodes_is_optimal(eta):
     to = np.concatenate([mdp.successors + min(h + 1, S - 1) * X for h in range(S)]).astype(np.int32)
     nu0 = np.concatenate([mdp.initial, np.zeros((S - 1) * X)])
     r, log_policy = np.tile(mdp.rewards, (S, 1))[None].copy(), np.log(policy)
-    made, flow = step(r, to, kernel, 1.0, nu0, eta, V, log_policy, policy, S)
+    made, flow = occupancy_descent.step(r, to, kernel, 1.0, nu0, eta, V, log_policy, policy, S)
     one, two = (ravi.occupancy(mdp, pi.reshape(S, X, 3)).mu / S for pi in (before, policy))
     np.testing.assert_allclose(made.reshape(two.shape), two, atol=1e-12)
     assert flow <= 1e-12

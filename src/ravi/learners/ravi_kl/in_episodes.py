@@ -93,10 +93,8 @@ def kl_in_episodes(problem: Problem, knows_support: bool, scale: float, slack: f
     def own(s: State, teams: int) -> Own:
         read = problem.rewards, problem.successors, problem.initial, scale, slack or 0.0, knows_support
         row, actions = (teams, X, B), Buffer((2, teams, S, X), np.int32)
-        return Own(
-            *s.data, s.V, s.policy, *read, Buffer(row, np.int32), Buffer(row), Buffer(row), actions,
-            Buffer((teams, S + 1, X)), Buffer((len(s.age), 0, 0), np.int32),
-        )  # fmt: skip
+        scratch = Buffer(row, np.int32), Buffer(row), Buffer(row), actions, Buffer((teams, S + 1, X))
+        return Own._make((*s.data, s.V, s.policy, *read, *scratch, Buffer((len(s.age), 0, 0), np.int32)))
 
     kept: dict[str, Any] = {"plan": "greedy"} if slack is None else {"plan": "slack", "slack": slack}
     kept |= support_setting(knows_support) | {"scale": scale, "stages": S}

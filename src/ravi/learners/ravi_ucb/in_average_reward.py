@@ -78,8 +78,14 @@ def in_average_reward(problem: Problem, T: int, o: Options, span: float | None) 
         return *s.data, *s[1:], read, Buffer((len(s.time), 0, 0), np.int32)
 
     begun = "uniform" if o.initial_policy is None else recorded(pi0)
-    settings = {"beta": beta, "eta": eta, "scale": o.scale, "step_scale": o.step_scale, "delta": o.delta}
-    settings |= {"span": sp, "discount": problem.discount, "initial_policy": begun}
+    settings: dict[str, Any] = {
+        "beta": beta,
+        "eta": eta,
+        "scale": o.scale,
+        "step_scale": o.step_scale,
+        "delta": o.delta,
+    }
+    settings |= {"delta": o.delta, "span": sp, "discount": problem.discount, "initial_policy": begun}
     form = Seedwise(seed_plan, seed_learn, own, reset=False, time=lambda s: s.time)
     return compiled_learner("ravi-ucb", init, form, settings)
 

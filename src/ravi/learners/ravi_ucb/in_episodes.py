@@ -33,10 +33,10 @@ sqrt(N)); in the others N < S more than doubles, so they have at most 2 S plays 
 
 Linear mixtures: with P_hat V = <phi_V, theta_hat> and CB = beta ||phi_V||_{Lambda^{-1}} of Algorithm 3, Lambda and b
 of all earlier episodes, phi_h = phi_{V_{h+1}} and S for H in beta (Lemma 5.4), the theorem holds as it stands, as its
-proof asks for validity at V_{h+1}^k alone. What is above r + P V_{h+1} is at most min{2 CB, S} there. Let L = ln(1 + T B^2 S^2
-/ (lambda d)). det Lambda more than doubles in at most d L / ln 2 episodes, which cost S each; in the others the norm is
-at most sqrt(2) times that at the Lambda of the step, and min{2 CB, S} <= 2 sqrt(2) beta min{1, norm} since beta >= S.
-The squares of these minima add up to 2 d L at most: so
+proof asks for validity at V_{h+1}^k alone, and 2 CB may be min{2 CB, S}. Let L = ln(1 + T B^2 S^2 / (lambda d)). det
+Lambda more than doubles in at most d L / ln 2 episodes, which cost S each; in the others the norm is at most sqrt(2)
+times that at the Lambda of the step, and min{2 CB, S} <= 2 sqrt(2) beta min{1, norm} since beta >= S. The squares of
+these minima add up to 2 d L at most: so
 
     R_T <= 1 + delta T + S d L / ln 2 + 4 beta sqrt(d T L).
 

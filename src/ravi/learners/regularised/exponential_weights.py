@@ -71,7 +71,7 @@ def exponential_weights(
 
     def own(s: State, teams: int) -> Own:
         read = problem.rewards, problem.successors, eta, span, steps
-        return Own(*s.data, *s[1:], *read, Buffer((teams, X, X)), Buffer((teams, 2, X)))
+        return Own._make((*s.data, *s[1:], *read, Buffer((teams, X, X)), Buffer((teams, 2, X))))
 
     form = Seedwise(plan, seed_learn, own, reset=False, time=lambda s: s.time)
     return compiled_learner(name, init, form, {"eta": eta, "span": span} | settings)
