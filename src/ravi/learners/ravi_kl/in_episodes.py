@@ -43,7 +43,8 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Buffer, each, sync, team, team_sum
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation
-from ravi.estimators.counts import Counts, tallies, tally_play
+from ravi.estimators.counts import Counts, tallies
+from ravi.learners.episodic.core import count_step
 from ravi.optimism.known_support import on_support, support_setting
 from ravi.optimism.relative_entropy import kappa, seen
 from ravi.optimism.sets import best_in_ball
@@ -98,7 +99,7 @@ def kl_in_episodes(problem: Problem, knows_support: bool, scale: float, slack: f
 
     kept: dict[str, Any] = {"plan": "greedy"} if slack is None else {"plan": "slack", "slack": slack}
     kept |= support_setting(knows_support) | {"scale": scale, "stages": S}
-    form = Seedwise(seed_plan, seed_learn, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
+    form = Seedwise(seed_plan, count_step, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
     return compiled_learner(
         "ravi-kl", init, form, kept, stages=S, side_information=SideInformation(knows_support),
         sets=KernelSets(scale, slack or 0.0),
@@ -153,10 +154,3 @@ def _induce(own, i, level, share, fixed, V, actions):  # type: ignore[no-untyped
     for x in each(X):
         total += own.initial[x] * V[0, x]
     return team_sum(total)
-
-
-@compiled
-def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
-    tally_play(own.visits, own.moves, own.left, i, x, a, slot)
-    return False

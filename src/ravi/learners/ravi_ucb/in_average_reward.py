@@ -36,10 +36,11 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import Buffer, each, sync, team_min
 from ravi.core import Array, Learner, Problem, Seedwise
-from ravi.estimators.counts import Counts, counts, tally_play
+from ravi.estimators.counts import Counts, counts
+from ravi.learners.episodic.core import count_step
 from ravi.learners.options import Options, bias_span, nearly_average, policy_to_begin, recorded
 from ravi.planning.mirror import step_in_place
-from ravi.runtime.ranges import LogPolicy, NextPlay, Policy, Positive
+from ravi.runtime.ranges import LogPolicy, Policy, Positive
 from ravi.runtime.seedwise import compiled_learner
 from ravi.theory import constants
 
@@ -50,7 +51,6 @@ class State(NamedTuple):
     Q: Positive  # Q_{t+1}             (n, X, A)
     log_policy: LogPolicy  # log pi_t  (n, X, A)
     policy: Policy  # pi_t             (n, X, A)
-    time: NextPlay  # of the next step (n,)
 
 
 def in_average_reward(problem: Problem, T: int, o: Options, span: float | None) -> Learner:
@@ -69,13 +69,11 @@ def in_average_reward(problem: Problem, T: int, o: Options, span: float | None) 
     def init(keys: Array) -> State:
         n = len(keys)
         policy = pi0 + np.zeros((n, X, A))
-        return State(
-            estimator.init(n), np.zeros((n, X)), np.zeros((n, X, A)), np.log(policy), policy, np.ones(n, np.int64)
-        )
+        return State(estimator.init(n), np.zeros((n, X)), np.zeros((n, X, A)), np.log(policy), policy)
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
         read = problem.rewards, problem.successors, problem.discount, problem.horizon, 2 * sp, beta, np.array([eta])
-        return *s.data, *s[1:], read, Buffer((len(s.time), 0, 0), np.int32)
+        return *s.data, *s[1:], read, Buffer((len(s.V), 0, 0), np.int32)
 
     begun = "uniform" if o.initial_policy is None else recorded(pi0)
     settings: dict[str, Any] = {
@@ -86,14 +84,19 @@ def in_average_reward(problem: Problem, T: int, o: Options, span: float | None) 
         "delta": o.delta,
     }
     settings |= {"delta": o.delta, "span": sp, "discount": problem.discount, "initial_policy": begun}
-    form = Seedwise(seed_plan, seed_learn, own, reset=False, time=lambda s: s.time)
+    form = Seedwise(seed_plan, count_step, own, reset=False, time=next_time)
     return compiled_learner("ravi-ucb", init, form, settings)
+
+
+def next_time(s: State) -> Array:
+    """t of the next step   (n,)."""
+    return 1 + (s.data.visits - 1).sum((1, 2), dtype=np.int64)
 
 
 @compiled
 def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
     """The mirror step and the backup of one step of one seed; a team's."""
-    visits, moves, V, Q, log_policy, policy, _, read, _ = own
+    visits, moves, V, Q, log_policy, policy, read, _ = own
     r, successors, gamma, H, width, beta, eta = read
     X, A = r.shape
     step_in_place(i, i + 1, log_policy, policy, Q, eta, V)
@@ -113,12 +116,3 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
             Q[i, x, a] = max(min(r[x, a] + beta / sqrt(N) + gamma * (low + mean / N), H), 0.0)
     sync()
     return t
-
-
-@compiled
-def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
-    visits, moves, _, _, _, _, time, _, left = own
-    tally_play(visits, moves, left, i, x, a, slot)
-    time[i] = t + 1
-    return False

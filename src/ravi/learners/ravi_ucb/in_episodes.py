@@ -55,7 +55,8 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Buffer, each, sync
 from ravi.core import Array, Learner, Parts, Problem, Seedwise, TheoryConstants
-from ravi.estimators.counts import Counts, counts, tally_play
+from ravi.estimators.counts import Counts, counts
+from ravi.learners.episodic.core import count_step
 from ravi.learners.options import Options, policy_to_begin, recorded
 from ravi.learners.regularised import oppo
 from ravi.optimism.bonuses import multiple_of_width
@@ -95,7 +96,7 @@ def in_episodes(problem: Problem, T: int, o: Options) -> Learner:
         estimator, multiple_of_width(beta, estimator), eta, np.zeros(X), pi0,
         stated=TheoryConstants("tabular", beta, o.scale, o.step_scale, o.delta),
     )  # fmt: skip
-    form, settings = Seedwise(seed_plan, seed_learn, own), _settings(o, beta, eta, pi0) | {"stages": S}
+    form, settings = Seedwise(seed_plan, count_step, own), _settings(o, beta, eta, pi0) | {"stages": S}
     return compiled_learner("ravi-ucb", init, form, settings, stages=S, parts=parts)
 
 
@@ -149,11 +150,3 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
         step_in_place(row, row + 1, log_policy, policy, Q, eta, V)
         sync()
     return NEVER
-
-
-@compiled
-def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
-    visits, moves, _, _, _, _, _, left = own
-    tally_play(visits, moves, left, i, x, a, slot)
-    return False
