@@ -17,7 +17,7 @@ KL_GREEDY = Setting(GARNET, "ravi-kl,plan=greedy,support=off", 400, 4)
 UCB = Setting(GARNET, "ravi-ucb", 400, 4, moves=0)
 UCBVI = Setting(GARNET, "ucbvi", 400, 4, moves=0)
 BEST = Setting(SEA, "optimum", 400, 4)
-LONG = Setting(GARNET, "ravi-kl,plan=greedy", 1600, 4)
+LONG = Setting("garnet/5,3,3,criterion=episodic,episode=3", "ravi-kl,plan=greedy", 1600, 8)
 NAMES = {
     KL: "episodes, slack", KL_GREEDY: "episodes, greedy", UCB: "episodes, RAVI-UCB", UCBVI: "episodes, UCBVI",
     BEST: "episodes, optimum", LONG: "episodes, long",
@@ -38,11 +38,11 @@ def after(change):
     return around(of)
 
 
-def times(factor):
-    """V is so many times as large."""
+def times(factor, stages=None):
+    """V is so many times as large, at the first stages or at all."""
 
     def change(state):
-        state.V[:] *= factor
+        state.V[:, :stages] *= factor
 
     return after(change)
 
@@ -84,12 +84,13 @@ ROWS = [
     ("another action is played", "E11", KL_GREEDY, around(another_action)),
     ("the sets allow for twice as much", "E12", KL,
      changed(claims, "largest", lambda was, *given: 2 * was(*given))),
-    ("the bound of RAVI-KL has no parts", "E14", KL, put(theory, "ravi_kl", nothing)),
+    ("the bound of RAVI-KL has the other sign", "E14", KL,
+     changed(theory, "ravi_kl", lambda was, *given: -was(*given))),
     ("radii are a millionth", "E13", LONG, narrow),
     ("V is a tenth", "E7", UCB, times(0.1)),
-    ("V is a thousand times as large", "E8", UCB, times(1e3)),
+    ("V_0 is a thousand times as large", "E8", UCB, times(1e3, stages=1)),
     ("the bound of RAVI-UCB has no parts", "E9", UCB, put(theory, "ravi_ucb", nothing)),
-    ("V of UCBVI is half as large", "E5", UCBVI, times(0.5)),
+    ("V of UCBVI is a tenth", "E5", UCBVI, times(0.1)),
     ("the bound of UCBVI has no parts", "E6", UCBVI, put(theory, "ucbvi", nothing)),
 ]  # fmt: skip
 mutation = Mistakes(NAMES, ROWS, ", in episodes")
