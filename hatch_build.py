@@ -1,4 +1,4 @@
-"""Which page does a package show, and where does it lead? The README, with addresses of the place that it is built at.
+"""The page that a package shows: the README, with addresses of the place that it is built at.
 
 Links of the README are relative, so that they lead somewhere in a clone and on any host. Where its page stands alone
 they would not: where the repository has an address (RAVI_REPOSITORY, or what GitHub tells its workflows), a build makes

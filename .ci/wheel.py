@@ -1,4 +1,4 @@
-"""Is what was built fit to be published? Its metadata, its page, and that it holds the package and nothing else.
+"""Checks what was built before it is published: its metadata, its page, and that it holds the package and nothing else.
 
 python .ci/wheel.py dist
 """

@@ -1,4 +1,4 @@
-"""What is Blackjack-v1 of Gymnasium, exactly? Its table, from a deck without end; and what uniform play shows of it.
+"""The exact table of Gymnasium's Blackjack-v1, from a deck without end; and what uniform play shows of it.
 
 A card is 1 (the ace), 2, ..., 9 with probability 1/13 each and 10 with 4/13. The dealer, one of whose two cards is
 seen, draws below 17. A state is the number of an observation (hand, dealer's card, usable ace); then comes the end;

@@ -1,4 +1,4 @@
-"""What does a command cost before anything is compiled? CPU seconds with an empty cache, and again with what it kept.
+"""The cost of a command before anything is compiled: CPU seconds with an empty cache, and again with a full one.
 
 python benchmarks/cold_start.py [--write FILE]
 """

@@ -1,4 +1,4 @@
-"""How many steps of an environment does a learner need? `python benchmarks/environments.py [--write FILE]`."""
+"""The steps of an environment that a learner needs: `python benchmarks/environments.py [--write FILE]`."""
 
 from __future__ import annotations
 

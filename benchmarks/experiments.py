@@ -1,4 +1,4 @@
-"""What does an experiment cost besides its runs? Overhead, memory, size of the store, rate of the driver.
+"""The cost of an experiment besides its runs: overhead, memory, size of the store, rate of the driver.
 
     python benchmarks/experiments.py [--quick] [--ray] [--write benchmarks/experiments.md]
 
@@ -22,15 +22,15 @@ from timing import opening
 import pyarrow as pa
 
 import ravi
+from ravi.lab.experiments import agenda as jobs
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
-from ravi.lab.experiments.rows import packed, rows_of, unpacked
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
+from ravi.lab.experiments.rows import rows_of
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Outcome, Task, work
 from ravi.runtime.result import versions
 
@@ -116,7 +116,7 @@ class Instant:
         batch = self.made[setting.digest].slice(0, len(seeds))
         place = batch.schema.get_field_index("seed")
         batch = batch.set_column(place, "seed", pa.array(seeds, pa.int64()))
-        return Outcome(packed(batch), {}, 1.0, len(seeds) * setting.steps, versions(), "here")
+        return Outcome(batch, {}, 1.0, len(seeds) * setting.steps, versions(), "here")
 
     def interrupt(self):
         pass
@@ -132,8 +132,8 @@ def driver_rate(seeds, points):
             agenda = Agenda(wanted, facts, Shard(), store.keep_tuning, workers=2)
             made = {}
             for digest, runs in agenda.runs.items():
-                rows = unpacked(work(Task(((runs.setting, tuple(range(jobs.MOST))),), launch, slice=600)).rows)
-                made[digest] = rows.combine_chunks().to_batches()[0]
+                rows = work(Task(((runs.setting, tuple(range(jobs.MOST))),), launch, slice=600)).rows
+                made[digest] = rows
             driver = Driver(store, launch, Instant(made), agenda)
             began = time.perf_counter()
             driver.drive(lambda: False)
@@ -192,7 +192,7 @@ def store_of(runs, points, place):
                 setting = Setting(mdp, world.digest, ravi.ids.canonical(learner), "", 20_000, points)
                 batch = rows_of(made, setting, world, launch)
                 for first in range(0, len(made.seeds), 500):
-                    store.write([pa.Table.from_batches([batch.slice(first, 500)])])
+                    store.write([batch.slice(first, 500)])
     return store
 
 

@@ -1,4 +1,4 @@
-"""What does a GPU give? Every learner that runs there against the CPU, then steps per second: one call, one machine.
+"""Every learner on a GPU against the CPU, then steps per second: one call, one machine.
 
     python benchmarks/gpu.py FOLDER     on a machine with a GPU: writes FOLDER/gpu.jsonl, line by line, in ten minutes
 

@@ -1,4 +1,4 @@
-"""What does the default of `ravi learn` make of a Box? `python benchmarks/grids.py [--write benchmarks/grids.md]`.
+"""The default of `ravi learn` on boxes: `python benchmarks/grids.py [--write benchmarks/grids.md]`.
 
 --rows FILE keeps what was measured, as one line of JSON each, and a second call continues from there. Rows of the page
 whose runs are not made again stay.

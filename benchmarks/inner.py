@@ -1,4 +1,4 @@
-"""What do M inner steps cost? The plan of RAVI-UCB+ against M plans of RAVI-UCB, and against one matrix product each.
+"""The cost of M inner steps: the plan of RAVI-UCB+ against M plans of RAVI-UCB, and against one matrix product each.
 
 python benchmarks/inner.py [--quick] [--write benchmarks/inner.md]
 """

@@ -1,4 +1,4 @@
-"""What does RAVI-KL cost? A plan, the parts of a run that are plans, and slack against greedy, beside PSRL.
+"""The cost of RAVI-KL: a plan, the parts of a run that are plans, and slack against greedy, beside PSRL.
 
 python benchmarks/kl.py [--quick] [--write benchmarks/kl.md]
 """

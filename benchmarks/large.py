@@ -1,4 +1,4 @@
-"""What does a large state space cost? X = 10^6 and T = 10^6 on one core, and the ordinary run where that can be had.
+"""The cost of a large state space: X = 10^6 and T = 10^6 on one core, and the ordinary run where that can be had.
 
 python benchmarks/large.py [--quick] [--write benchmarks/large.md]
 """

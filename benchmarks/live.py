@@ -1,4 +1,4 @@
-"""What does a live stream cost, and what does it learn? `python benchmarks/live.py [--write benchmarks/live.md]`.
+"""The cost of a live stream, and what it learns: `python benchmarks/live.py [--write benchmarks/live.md]`.
 
 With --write, table (b) is also put into docs/guides/gymnasium.md. With --before FOLDER, table (c) also has the times of
 another checkout of this repository; both versions run alternately, each in its own process.

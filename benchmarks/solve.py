@@ -1,4 +1,4 @@
-"""How fast is `solve`, next to value iteration in SciPy, and to QuantEcon's and mdpsolver's modified policy iteration?
+"""The speed of `solve`, next to value iteration in SciPy and to QuantEcon's and mdpsolver's modified policy iteration.
 
 python benchmarks/solve.py [--write FILE] [--repeats N]
 """

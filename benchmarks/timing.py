@@ -1,4 +1,4 @@
-"""How is time taken? CPU time of one core, the least of several repeats, and what machine it was."""
+"""The clock of all benchmarks: CPU time of one core, the least of several repeats, and what machine it was."""
 
 from __future__ import annotations
 

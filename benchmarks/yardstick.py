@@ -1,4 +1,4 @@
-"""How fast can tabular RAVI-UCB be? The whole run of one seed in one compiled function: the practical limit.
+"""The practical limit of tabular RAVI-UCB: the whole run of one seed in one compiled function: the practical limit.
 
 No parts, no batches, no measures, no Python between epochs: the same equations with the same numerics (log1p and
 expm1, a constant row left alone, unvisited rows skipped), in one function over plain arrays. `benchmarks/speed.py`

@@ -1,4 +1,4 @@
-"""What do the examples of the gallery give? Runs every one, and writes what came out into docs/guides/gallery.md.
+"""Runs every example of the gallery, and writes what came out into docs/guides/gallery.md.
 
     python docs/make_gallery.py
 

@@ -1,4 +1,4 @@
-"""Do the guides tell the truth? Runs every block of them in order: `python docs/make_guides.py` writes what they print.
+"""Runs every block of the guides in order: `python docs/make_guides.py` writes what they print.
 
 A guide is a page that is one story. Its ```python blocks share one namespace and one folder; a block that begins with
 `# name.py` is a file of that name instead. A ```text block after one is what it printed. In a ```console block, lines

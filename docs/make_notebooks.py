@@ -1,4 +1,4 @@
-"""What do the notebooks show? `python docs/make_notebooks.py [NAME ...]` runs them, and writes what came out.
+"""Runs the notebooks, and writes what came out: `python docs/make_notebooks.py [NAME ...]`.
 
 A notebook is a page of Markdown in docs/tutorials: its ```python blocks are the cells, in one kernel, and what a cell
 printed, drew or showed stands behind it, between two markers. Beside the page stands the same as NAME.ipynb.

@@ -1,4 +1,4 @@
-"""What did `ravi verify` find? The page explanation/verified.md, of what it wrote: `python docs/make_verified.py`.
+"""The page explanation/verified.md, from what `ravi verify` found: `python docs/make_verified.py`.
 
     ravi verify --json docs/explanation/verified.json    # 6 s
 

@@ -71,7 +71,6 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
         (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
         (lambda: ravi.run("gamma-lscvi-ucb", RIVER, 100), "span is missing"),
-        (lambda: ravi.run("gamma-lscvi-ucb,span=1,variant=staged", RIVER, 100), "variant is staged"),
         (lambda: ravi.run("uclk-c", "ensemble/3,5,2,2,criterion=average", 100), "span is missing"),
         (lambda: ravi.run("optimistic-q/average,span=1,horizon=1", RIVER, 100), "horizon is 1; it must be more"),
         (lambda: ravi.run("ucrl2/doubling", RIVER, 100), "for the discounted criterion"),

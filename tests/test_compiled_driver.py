@@ -85,7 +85,7 @@ def test_a_learner_whose_plan_was_replaced_plans_by_that():
         (LEARNER, ["trajectory", "stream"], {}, True),
         (LEARNER, [], {"measures": [spy([])]}, False),
         ("o-reps", [], {}, False),
-        ("gamma-lscvi-ucb,variant=staged", [], {}, False),
+        ("gamma-lscvi-ucb", [], {}, False),
     ],
 )
 def test_which_runs_are_compiled(text, record, options, compiled):

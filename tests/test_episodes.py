@@ -123,10 +123,6 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
             lambda: ravi.run("ucrl2", RIVER, 100),
             "riverswim/4.* has the episodic one: docs/guides/episodes.md lists its",
         ),
-        (
-            lambda: ravi.evaluate(ravi.Policy(table=np.full((4, 2), 0.5), discount=0.9), RIVER),
-            r"in episodes, and a Policy is evaluated for a discount: ravi.evaluate\(policy.table, mdp\) is for every",
-        ),
         (lambda: ravi.learn(RIVER, steps=100), "in episodes, and ravi.learn is for a discount"),
         (lambda: advise(RIVER, 100), "advice is for a discount: docs/guides/episodes.md lists"),
         (lambda: ravi.run("ucbvi", "riverswim/4", 100), "ucbvi is for the episodic criterion, .* the discounted one"),

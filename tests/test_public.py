@@ -9,6 +9,8 @@ import inspect
 import re
 from pathlib import Path
 
+import gymnasium
+import numpy as np
 import pytest
 
 import ravi
@@ -103,6 +105,46 @@ def test_the_repr_of_every_result_is_one_line_and_its_print_has_more(tmp_path):
     policy = ravi.Policy(table=solution.policy, discount=0.95)
     long = [run, ravi.hardness(mdp), ravi.evaluate(policy, mdp), ravi.compare(["psrl"], mdp, 20, 2)]
     short = [mdp, mdp.problem, solution, policy, ravi.evaluate(mdp, solution), ravi.occupancy(mdp, solution)]
-    short += [ravi.Grid([0.0], [1.0], [3]), ravi.solve("riverswim/3,criterion=average")]
+    short += [ravi.Grid([0.0], [1.0], [3]), ravi.solve("riverswim/3,criterion=average"), ravi.md_mpi(mdp, 1.0, 2)]
+    short += [ravi.learner("psrl", mdp, 20), ravi.agent("psrl", mdp, 20), ravi.discover("psrl", 20, discount=0.9)]
+    short += [ravi.candidates(mdp, 20)]
     assert [type(one).__name__ for one in (*long, *short) if len(repr(one).splitlines()) > 1] == []
     assert all(len(str(one).splitlines()) > 1 for one in long)
+    assert not any(" at 0x" in repr(one) for one in (*long, *short))
+
+
+def lake():
+    return gymnasium.make("FrozenLake-v1").unwrapped
+
+
+@pytest.mark.parametrize("source", ["object", "id", "text", "path", "function"])
+def test_an_mdp_is_named_in_any_way_wherever_one_is_taken(source, tmp_path):
+    mdp, text = ravi.mdp("riverswim/3"), str(tmp_path / "river.npz")
+    mdp.save(text)
+    forms = {"object": mdp, "id": "riverswim/3", "text": text, "path": Path(text), "function": lambda: mdp}
+    where, table = forms[source], np.full((3, 2), 0.5)
+    returns = ravi.return_of(mdp, table)
+    assert ravi.mdp(where).digest == mdp.digest
+    assert ravi.solve(where).optimum == ravi.solve(mdp).optimum
+    assert ravi.return_of(where, table) == returns
+    assert ravi.evaluate(table, where).returns == ravi.evaluate(where, table).returns
+    assert (ravi.run("psrl", where, 20, 2).regret == ravi.run("psrl", mdp, 20, 2).regret).all()
+    assert len(ravi.compare(["psrl", "uniform"], where, 20, 2).runs) == 2
+    assert ravi.learn(where, "psrl", 20).plays == ravi.agent("psrl", where, 20).steps == 20
+    assert ravi.learner("psrl", where, 20).name == "psrl"
+
+
+@pytest.mark.parametrize("where", ["FrozenLake-v1", lake(), lake])
+def test_an_environment_is_named_in_any_way(where):
+    assert ravi.mdp(where, discount=0.9).states == 17
+    assert ravi.learn(where, "psrl", 20).plays == 20
+    left = [0] * 16  # the state after the end may be left out
+    assert ravi.evaluate(where, left, discount=0.9, cycles=5).exact == 0
+    assert ravi.evaluate([*left, 0], where, discount=0.9, cycles=5).exact == 0
+    with pytest.raises(ravi.InputError, match="table is for 3 states and 4 actions, but FrozenLake-v1 has 17 states, "):
+        ravi.evaluate([1] * 3, where, discount=0.9)
+
+
+def test_what_is_called_needs_no_arguments():
+    with pytest.raises(ravi.InputError, match=r"missing a required argument: 'problem'\. If it is a learner"):
+        ravi.run("riverswim/3", lambda problem, steps: None, 20)

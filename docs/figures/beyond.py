@@ -1,4 +1,4 @@
-"""What do the variants of docs/explanation/beyond.md cost? Its figure and its tables (two minutes).
+"""The cost of the variants of docs/explanation/beyond.md: its figure and its tables (two minutes).
 
 python docs/figures/beyond.py
 """

@@ -1,4 +1,4 @@
-"""How does learning on continuous states look? The figures and numbers of docs/guides/continuous.md (two minutes).
+"""Learning on continuous states: the figures and numbers of docs/guides/continuous.md (two minutes).
 
 python docs/figures/continuous.py
 """

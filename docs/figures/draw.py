@@ -1,4 +1,4 @@
-"""What do the figures look like? Draws the gallery beside this file: `python docs/figures/draw.py` (a minute)."""
+"""Draws the gallery of figures beside this file: `python docs/figures/draw.py` (a minute)."""
 
 from __future__ import annotations
 

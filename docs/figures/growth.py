@@ -1,4 +1,4 @@
-"""How does the regret of RAVI-KL grow? The page docs/explanation/growth.md and its figure, from runs that this makes.
+"""The growth of RAVI-KL's regret: the page docs/explanation/growth.md and its figure, from runs that this makes.
 
 python docs/figures/growth.py    runs, fits, draws and writes
 

@@ -1,4 +1,4 @@
-"""How does the regret of RAVI-KL grow on linear mixtures? Makes a figure, and a table in docs/explanation/kl.md.
+"""The growth of RAVI-KL's regret on linear mixtures: a figure, and a table in docs/explanation/kl.md.
 
 python docs/figures/growth_mixture.py    runs, fits, draws and writes
 

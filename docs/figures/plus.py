@@ -1,4 +1,4 @@
-"""What is RAVI-UCB+ worth? The tables and the figures of docs/explanation/plus.md, from the suite `plus`.
+"""The worth of RAVI-UCB+: the tables and the figures of docs/explanation/plus.md, from the suite `plus`.
 
 python docs/figures/plus.py FOLDER    runs what FOLDER lacks of the suite, draws, and writes the tables
 """

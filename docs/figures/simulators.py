@@ -1,4 +1,4 @@
-"""What are candidate simulators worth? The figure and the table of docs/guides/simulators.md (two minutes).
+"""The worth of candidate simulators: the figure and the table of docs/guides/simulators.md (two minutes).
 
 python docs/figures/simulators.py         runs every learner, draws, and writes the table
 python docs/figures/simulators.py tune    finds the learners' constants again, on seeds of its own

@@ -1,4 +1,4 @@
-"""How is the site made (`make site`)? Its pages are the Markdown of the repository, where it stands; no copies."""
+"""The settings of the site (`make site`). Its pages are the Markdown of the repository, where it stands; no copies."""
 
 from __future__ import annotations
 

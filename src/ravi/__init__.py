@@ -1,4 +1,4 @@
-"""ravi: optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.
+"""ravi: optimistic planning and exploration in Markov decision processes, with exact regret.
 
     import ravi
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 UPPER = 0.9  # the quantile over seeds that tables show: a mean hides seeds that went badly
 TIE = "\N{ALMOST EQUAL TO}"
+A_LIST = "a list of learners or their ids"
 NOTE = (
     f"{percent(UPPER)}: this quantile over seeds. behind: by how much more than the learner with the\n"
     "least mean, seed by seed; each interval by itself, at Holm's levels for these\n"
@@ -235,7 +236,7 @@ def _named(learners: Any) -> dict[str, Any]:
     else:
         alone = isinstance(learners, (str, Learner)) or callable(learners)
         given = (
-            [learners] if alone else list(validation.several(learners, "learners", "a list of learners or their ids"))
+            [learners] if alone else list(validation.several(learners, "learners", f"{A_LIST}; the MDP comes after it"))
         )
         names = [one if isinstance(one, str) else getattr(one, "name", getattr(one, "__name__", "?")) for one in given]
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -244,7 +245,7 @@ def _named(learners: Any) -> dict[str, Any]:
             )
         chosen = dict(zip(names, given, strict=True))
     if not chosen:
-        raise InputError("learners is empty, not a list of learners or their ids")
+        raise InputError(f"learners is empty, not {A_LIST}")
     return chosen
 
 

@@ -8,16 +8,12 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.core import MDP, Until
-from ravi.estimators.counts import Counts
 from ravi.learners.pac.core import Model, backups
 from ravi.learners.pac.ucbvi_gamma import ALL
 from ravi.mdps import garnet, riverswim
-from ravi.optimism.sets import l1
-from ravi.planning.bellman import predecessors
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from tests.helpers import assert_same_bits, bits, spy
-from tests.support.plans import backup_of
 
 
 def ring(states, discount):
@@ -33,12 +29,10 @@ def ring(states, discount):
     )  # fmt: skip
 
 
-def backed_up(mdp, constants, data, V, support=False):
+def backed_up(mdp, constants, data, V):
     X, A, B = mdp.successors.shape
     out = np.empty(X * A)
-    model = Model(
-        mdp.rewards.reshape(-1), mdp.successors.reshape(-1, B), *map(float, constants[:4]), constants[4], support, 0.0
-    )
+    model = Model(mdp.rewards.reshape(-1), mdp.successors.reshape(-1, B), *map(float, constants[:4]), constants[4], 0.0)
     backups(model, data.visits[0].reshape(-1), data.moves[0].reshape(-1, B), V, np.arange(X * A, dtype=np.int32), out)
     return out.reshape(X, A)
 
@@ -85,69 +79,33 @@ def test_rewards_that_change_as_a_whole_reach_the_pairs_that_are_not_played(lear
     np.testing.assert_array_equal(live.state.Q[0], backed_up(revealed, constants, live.state.data, live.state.known[0]))
 
 
-def test_the_ball_is_that_of_the_confidence_sets():
-    """Of all states; and of the stored ones (support=on) where all are stored."""
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        mdp = garnet(7, 2, int(rng.integers(1, 8)), int(rng.integers(1000)), 0.9)
-        moves = rng.integers(0, 4, (1, *mdp.successors.shape)).astype(np.int32)
-        moves[..., 0] += moves.sum(-1) == 0
-        D, c, V = Counts(moves.sum(-1).astype(np.int32), moves), rng.uniform(0, 4), rng.uniform(0, 3, 7).round(1)
-        Q = np.empty((1, 7, 2))
-        backup_of(l1, mdp.rewards[None], mdp.successors, 0.9, D, c / np.sqrt(D.visits))(V[None], np.ones(1, bool), Q)
-        for told in (False, True)[: 1 + (mdp.branching == 7)]:
-            np.testing.assert_allclose(backed_up(mdp, (0.9, 1e9, 0.0, c, 1), D, V, told), Q[0], rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("learner", ["mbie-eb,scale=0", "r-max,m=0", "r-max,scale=0", "mbie,scale=0"])
 @pytest.mark.parametrize("mdp", [garnet(15, 3, 3, 0, 0.9), riverswim(6, 0.95)], ids=["garnet", "riverswim"])
 def test_without_confidence_they_are_the_certainty_equivalent_learner(learner, mdp):
     assert_same_bits(bits(run(learner, mdp, 2000, [3])), bits(run("certainty-equivalent", mdp, 2000, [3])))
 
 
-@pytest.mark.parametrize("learner", ["r-max,m=7", "mbie,m=7,scale=0.1", "mbie-eb,m=7,scale=0.1"])
-def test_counts_stop_at_m(learner):
-    visits = run(learner, garnet(4, 2, 2, 0, 0.8), 2000, 3, measured=False).batch.state.data.visits
-    np.testing.assert_array_equal(visits.max((1, 2)), 7)
-
-
-def certain(mdp):
-    """As many actions as successors, each of which leads to its own for certain."""
-    X, A, B = mdp.successors.shape
-    first = mdp.transitions.argmax(-1, keepdims=True)
-    row = np.where(mdp.transitions > 0, mdp.successors, np.take_along_axis(mdp.successors, first, axis=-1))
-    P = np.eye(X)[row.reshape(X, A * B)]
-    return MDP.from_dense(P, np.repeat(mdp.rewards, B, axis=1), mdp.discount, mdp.initial)
-
-
 @pytest.mark.parametrize("learner", ["mbie", "mbie-eb", "ucbvi-gamma", "ucbvi-gamma,third_term=off"])
-@pytest.mark.parametrize("support", ["off", "on"])
 @pytest.mark.parametrize("mdp", [garnet(4, 2, 2, 3, 0.5), riverswim(4, 0.6)], ids=["garnet", "riverswim"])
-def test_values_are_optimistic_and_not_without_confidence(learner, support, mdp):
-    """V_t >= V* at all t with probability 1 - 1/T in each of 4 runs: a false alarm has chance below 3e-4. With
-    support=on they promise no more than the successors can."""
+def test_values_are_optimistic_and_not_without_confidence(learner, mdp):
+    """V_t >= V* at all t with probability 1 - 1/T in each of 4 runs: a false alarm has chance below 3e-4."""
     T, best = 20_000, solve(mdp).V
 
     def lowest(name):
         seen = []
-        run(f"{name},support={support}", mdp, T, 4, measures=[spy(seen)])
+        run(name, mdp, T, 4, measures=[spy(seen)])
         return min((state.V - best).min() for state, _ in seen), seen[-1][0].V
 
     gap, V = lowest(learner)
     assert gap >= -1e-4
     assert (0.95 * mdp.horizon > V).any()  # the bonus is not all there is
-    assert support == "off" or V.max() <= solve(certain(mdp)).V.max() + 1e-4
     assert lowest(f"{learner},scale=0.0003")[0] < -0.01
 
 
 # UCBVI-gamma.
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["scale=0.004,third_term=off",
-     *(f"{option},support={on}" for option in ("scale=0.002", "scale=0.005,beta=0.0003") for on in ("off", "on"))],
-)  # fmt: skip
+@pytest.mark.parametrize("option", ["scale=0.004,third_term=off", "scale=0.002", "scale=0.005,beta=0.0003"])
 @pytest.mark.parametrize("mdp", [garnet(40, 3, 3, 0, 0.8), riverswim(20, 0.9)], ids=["garnet", "riverswim"])
 def test_what_is_left_out_of_a_sweep_changes_no_bit(option, mdp):
     T = 4000
@@ -163,11 +121,3 @@ def test_what_is_left_out_of_a_sweep_changes_no_bit(option, mdp):
         np.testing.assert_array_equal(getattr(short.batch.state, name), getattr(long.batch.state, name), name)
     np.testing.assert_array_equal(short.batch.state.data.moves, long.batch.state.data.moves)
     assert (mdp.horizon > short.batch.state.V).any()
-
-
-def test_predecessors_are_the_pairs_that_store_a_state():
-    successors = garnet(9, 2, 4, 0, 0.9).successors
-    start, pair, slot = predecessors(successors)
-    for y in range(9):
-        found = [(int(p) // 2, int(p) % 2, int(j)) for p, j in zip(pair, slot, strict=True)][start[y] : start[y + 1]]
-        assert found == [tuple(map(int, place)) for place in np.argwhere(successors == y)]

@@ -7,30 +7,15 @@ import ravi
 from ravi import ids
 from ravi.core import MDP, Problem
 from ravi.mdps import garnet, riverswim
-from ravi.planning.solver import solve
 from ravi.runtime.api import run
 from ravi.statistics import THEORY
 from ravi.statistics.rates import proved
 from ravi.validation import InputError, StreamError
 from tests.helpers import dense
-from tests.learners.test_literal import without_ties
-from tests.learners.test_pac import certain
 
-SETS = ["ucrl2", "ucrl2b", "kl-ucrl", "scal"]
+SETS = ["ucrl2", "ucrl2b", "kl-ucrl"]
 FORMS = [f"ravi-kl,{form}" for form in ("plan=greedy", "slack=0.3", "candidate=posterior", "plan=mirror,inner=2")]
-TOLD = [*SETS, "scal+", "mbie", "mbie-eb", "ucbvi-gamma", "psrl"]
-
-
-DENSE = without_ties(garnet(6, 2, 6, 3, 0.8))
-
-
-@pytest.mark.parametrize("learner", ["ucrl2,scale=0.1", "ucrl2b,scale=0.1", "kl-ucrl,scale=0.01", "scal,scale=0.1"])
-def test_where_all_states_are_stored_there_is_nothing_to_tell(learner):
-    learner = f"{learner},span=0.5" if learner.startswith("scal") else learner
-    one, two = (run(f"{learner}{told}", DENSE, 600, 3, record=["stream"]) for told in ("", ",support=on"))
-    np.testing.assert_array_equal(one.results["stream_action"], two.results["stream_action"])
-    np.testing.assert_allclose(one.batch.state.u, two.batch.state.u, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(one.regret, two.regret, rtol=1e-10)
+TOLD = [*SETS, "psrl"]
 
 
 @pytest.mark.parametrize("learner", TOLD)
@@ -42,21 +27,6 @@ def test_a_kernel_that_is_deterministic_is_known(learner):
     assert (made.gap <= 1e-9).all()
     assert (made.regret < 1).all()
     assert (run(learner, mdp, 300, 2).regret > 1.5).all()
-
-
-def test_a_pair_that_was_never_played_is_worth_its_best_stored_successor():
-    mdp, T = garnet(12, 3, 2, 0, 0.9), 100
-    best = solve(certain(mdp)).V
-    for name in SETS:
-        learner = ids.learner(f"{name},support=on", mdp, T)
-        s = learner.init(np.zeros(1, np.uint64))
-        for _ in range(100):  # each plan begins where the last one ended, at span(u' - u) <= 1
-            s = learner.plan(s)
-        np.testing.assert_allclose(s.u[0] - s.u[0].min(), best - best.min(), rtol=0, atol=1.0)
-        assert s.gain[0] == pytest.approx((1 - mdp.discount) * mdp.initial @ best, abs=(1 - mdp.discount))
-    for name in ("mbie", "mbie-eb"):
-        s = ids.learner(f"{name},support=on", mdp, T).init(np.zeros(2, np.uint64))
-        np.testing.assert_allclose(s.V, np.tile(best, (2, 1)), rtol=0, atol=1e-4)
 
 
 def padded(mdp):
@@ -72,8 +42,7 @@ def padded(mdp):
     return MDP(successors=wide, transitions=P, rewards=mdp.rewards, initial=mdp.initial, discount=mdp.discount)
 
 
-SHORT = {"ucbvi-gamma": "scale=0.005", "mbie": "scale=0.1", "mbie-eb": "scale=0.03", "scal": "scale=0.03,span=0.3"}
-EXACT = [*(f"{name},{SHORT.get(name, '')}{',' * (name in SHORT)}support=on" for name in TOLD), *FORMS]
+EXACT = [*(f"{name},support=on" for name in TOLD), *FORMS]
 
 
 @pytest.mark.parametrize("learner", EXACT)
@@ -113,7 +82,7 @@ def test_the_option_is_recorded_where_it_is_on_and_mistakes_are_named(learner):
     assert ids.canonical(f"{learner},support=off") == learner
 
 
-@pytest.mark.parametrize("learner", ["psrl", "mbie", "ucrl2"])
+@pytest.mark.parametrize("learner", ["psrl", "ucrl2"])
 def test_on_a_stream_it_needs_a_problem_and_holds_the_stream_to_it(learner):
     with pytest.raises(InputError, match=r"support=on.*give a problem"):
         ravi.agent(f"{learner},support=on", states=4, actions=2, discount=0.9, steps=50)

@@ -73,15 +73,14 @@ def within(name, mdp, D, T, delta, m, shrink=1):
 
 
 @pytest.mark.parametrize("mdp", [ids.mdp("riverswim/4,discount=0.9"), random_mdp(9, X=3)], ids=["river", "random"])
-@pytest.mark.parametrize("support", ["off", "on"])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(("name", "support"), [*((name, "off") for name in SETS), *((name, "on") for name in SETS[:3])])
 def test_the_true_kernel_is_plausible_and_then_the_plan_is_optimistic(name, support, mdp):
     """At published constants and delta = 0.2, SCAL's c being the span of V*: runs in which the kernel is ever
     implausible are at most the stated fraction delta (false alarm below 1e-6, keys fixed), and in all others every
     planned gain is >= rho* - accuracy. A set a fiftieth as wide loses the kernel."""
     T, seeds, delta, best, seen = 1500, 50, 0.2, solve(mdp), []
     span = f",span={np.ptp(best.V) * (1 + 1e-9)}" if "scal" in name else ""
-    learner = ids.learner(f"{name},delta={delta},support={support}{span}", mdp, T)
+    learner = ids.learner(f"{name},delta={delta}{',support=on' * (support == 'on')}{span}", mdp, T)
     run(learner, mdp, T, seeds, measures=[spy(seen)], measured=False)
     good, narrow, m = (
         np.ones((2, seeds), bool)[0],

@@ -57,13 +57,13 @@ def passes(c, plan, replans):
         due = replans(D.add(x, a, y), reset, since)
 
 
-def optimistic(c, S, gamma, cap):
+def optimistic(c, S, cap):
     """LSVI-UCB: Q_{S-1}, ..., Q_0, and V."""
 
     def plan(D, t):
         V, Qs, Vs = np.zeros(c.X), [], []
         for _ in range(S):
-            Q = np.clip(c.r + gamma * c.phi @ (D.m @ V) + c.settings["beta"] * D.width, 0, cap)
+            Q = np.clip(c.r + c.gamma * c.phi @ (D.m @ V) + c.settings["beta"] * D.width, 0, cap)
             V = Q.max(-1)
             Qs.append(Q)
             Vs.append(V)
@@ -74,16 +74,14 @@ def optimistic(c, S, gamma, cap):
 
 def lsvi_ucb(c):
     by_reset = c.settings["replan"] == "reset"
-    return passes(c, optimistic(c, stages(c), c.gamma, c.H), lambda doubled, reset, _: reset if by_reset else doubled)
+    return passes(c, optimistic(c, stages(c), c.H), lambda doubled, reset, _: reset if by_reset else doubled)
 
 
 def olsvi_fh(c):
     s, d = c.settings, c.phi.shape[-1]
     B = ceil(max(s["span"] ** 0.5 * c.T**0.25 * d**-0.75, (s["span"] * c.T / d / d) ** (1 / 3)))
     B = min(B, stages(c))
-    discounted = s["stage"] == "discounted"
-    most = (1 - c.gamma**B) / (1 - c.gamma) if discounted else float(B)
-    plan = optimistic(c, B, c.gamma if discounted else 1.0, most)
+    plan = optimistic(c, B, (1 - c.gamma**B) / (1 - c.gamma))
     return passes(c, plan, lambda _, reset, since: reset or since == B)
 
 

@@ -31,13 +31,6 @@ def fixed_point(c, backup):
         V = Q.max(-1)
 
 
-def limit(c, V):
-    """What a pair is worth at most; of known successors (support=on), r + gamma times the best of them."""
-    if not c.knows_support:
-        return np.full((c.X, c.A), c.H)
-    return np.minimum(c.H, c.r + c.gamma * np.array([[V[row].max() for row in rows] for rows in c.rows]))
-
-
 def at_every_step(c, Q, learn):
     """a_t is greedy in Q_t; Q_{t+1} = learn(x_t, a_t, y_t, Q_t)."""
     for t, (x, a, y, _) in enumerate(c.stream, start=1):
@@ -80,11 +73,9 @@ def mbie(c):
 
     def backup(V):
         # the distribution of the L1 ball that maximises sum_s' T(s') V(s')
-        Q = limit(c, V)
+        Q = np.full((c.X, c.A), c.H)
         for x, a in np.argwhere(n > 0):
-            to = c.rows[x][a] if c.knows_support else np.arange(c.X)
-            best = inner_l1(N[x, a, to] / n[x, a], c.settings["radius"] / sqrt(n[x, a]), V[to])
-            Q[x, a] = c.r[x, a] + c.gamma * best @ V[to]
+            Q[x, a] = c.r[x, a] + c.gamma * inner_l1(N[x, a] / n[x, a], c.settings["radius"] / sqrt(n[x, a]), V) @ V
         return Q
 
     return planned_at_every_step(c, n, N, backup)
@@ -97,8 +88,7 @@ def mbie_eb(c):
     def backup(V):
         # Q(s,a) = R_hat + gamma sum_s' T_hat max Q + beta / sqrt(n)
         m = np.maximum(n, 1)
-        most = limit(c, V)
-        return np.where(n == 0, most, np.minimum(most, c.r + c.gamma * N @ V / m + beta / np.sqrt(m)))
+        return np.where(n == 0, c.H, np.minimum(c.H, c.r + c.gamma * N @ V / m + beta / np.sqrt(m)))
 
     return planned_at_every_step(c, n, N, backup)
 
@@ -118,11 +108,7 @@ def ucbvi_gamma(c):
         if s["third_term"] == "on":
             B = s["beta"] * c.H**5 / np.maximum(n.sum(-1), 1)
             UCB += np.sqrt(8 * p @ np.minimum(100 * B, c.H**2) / k)
-        most = np.minimum(Q, limit(c, V))
-        new = np.minimum(most, c.r + c.gamma * PV + c.gamma * s["scale"] * UCB)
-        return np.where(
-            (n == 0) & c.knows_support, most, new
-        )  # of an unplayed pair whose successors are known it knows no more
+        return np.minimum(Q, c.r + c.gamma * PV + c.gamma * s["scale"] * UCB)
 
     return at_every_step(c, np.full((c.X, c.A), c.H), learn)
 
@@ -239,8 +225,8 @@ def q_learning(c):
             epsilon = min(1, s["scale"] / t ** (1 / 3))
         # with probability epsilon any action, else the greedy one
         policy = epsilon / c.A + (1 - epsilon) * np.eye(c.A)[Q.argmax(-1)]
-        # alpha = 1 / (1 + updates before)^omega
-        alpha = 1 / (1 + n[x, a]) ** s["power"]
+        # alpha = 1 / (1 + updates before)^(4/5)
+        alpha = 1 / (1 + n[x, a]) ** 0.8
         n[x, a] += 1
         Q[x, a] = (1 - alpha) * Q[x, a] + alpha * (c.r[x, a] + c.gamma * Q[y].max())
         last = reset

@@ -72,9 +72,9 @@ def test_moves_are_regressed():
     smooth, rng = LocalLinear(SLIDE), np.random.default_rng(0)
     slopes = rng.normal(size=(2, 3))
     before = rng.uniform(0, 10, (200, 2))
-    found, near = smooth._regressed(before, before @ slopes + 1)
+    found, distance = smooth.regression(before, before @ slopes + 1)(smooth.centres)
     assert np.allclose(found, smooth.centres @ slopes + 1, atol=1e-4)
-    assert near.all()
+    assert distance.max() <= smooth.close
 
 
 def test_values_are_interpolated():
@@ -90,8 +90,8 @@ def test_ends_are_sides_where_that_explains_them():
     arrived = np.array([[0.2, 0.1], [0.9, 0.2], [1.2, 0.15], [0.5, 0.5], [0.5, 0.9]])
     ended = np.array([False, False, True, True, False])
     asked = np.array([[1.1, 0.9], [0.5, 0.52], [0.2, 0.2], [0.9, 0.25]])
-    assert LocalLinear(SLIDE)._ends(arrived, ended, asked).tolist() == [True, True, False, False]
-    assert not LocalLinear(SLIDE)._ends(arrived, ended & False, asked).any()
+    assert LocalLinear(SLIDE).ender(arrived, ended)(asked).tolist() == [True, True, False, False]
+    assert not LocalLinear(SLIDE).ender(arrived, ended & False)(asked).any()
 
 
 def test_a_checkpoint_goes_on(tmp_path):

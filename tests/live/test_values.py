@@ -36,6 +36,23 @@ def test_a_policy_has_its_value_in_units_itself_or_as_its_file(tmp_path):
     assert wanted == pytest.approx(MDP.horizon * BEST.optimum, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ("criterion=average", lambda mdp, found: mdp.initial @ found.gain),
+        ("criterion=episodic,episode=5", lambda mdp, found: found.value),
+    ],
+)
+def test_a_policy_has_the_value_of_its_table_in_every_criterion(options, value):
+    mdp = ravi.mdp(f"riverswim/3,{options}")
+    uniform, best = np.full((3, 2), 0.5), ravi.solve(mdp).policy
+    for table in (uniform, best):
+        found = ravi.evaluate(ravi.Policy(table=table, discount=0.9), mdp)
+        assert abs(found.exact - value(mdp, ravi.evaluate(mdp, table))) <= 1e-12
+        assert -found.exact_error <= found.gap <= found.optimum
+        assert (found.gap <= found.exact_error + found.optimum_error) == (table is best)
+
+
 def test_numbers_are_played_in_an_environment_like_a_policy_of_them():
     best = ravi.solve("FrozenLake-v1,discount=0.9")
     policy = ravi.Policy.of("FrozenLake-v1", best.policy, 0.9)

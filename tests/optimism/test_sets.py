@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from ravi._jit.teams import made as made_room
 from ravi.estimators.counts import Counts
 from ravi.optimism import known_support, sets
-from ravi.optimism.extended_value_iteration import given
 from ravi.optimism.kl_dual import NARROW
 from tests.support.plans import backup_of
 
@@ -182,25 +180,3 @@ def test_neither_batches_nor_sweeps_before_leave_a_trace_and_nothing_else_is_wri
         np.testing.assert_array_equal(one(slice(i, i + 1), 2), batch[i : i + 1])
         np.testing.assert_allclose(one(slice(i, i + 1), 0), batch[i : i + 1], rtol=0, atol=1e-11 * (1 + V.max()))
     assert before == [array.tobytes() for array in (*D, V, successors)]
-
-
-@pytest.mark.parametrize("X", [6, 40])
-@pytest.mark.parametrize("kind", KINDS[2:])
-def test_where_all_states_are_stored_both_sets_are_one(kind, X):
-    successors, D, V, rng = rows(1, X=X, B=X, most=60)
-    r, radius = rng.random((1, X, 3)), radii(D, rng)
-    one, two = (made(where, kind, r, successors, D, radius) for where in (known_support, sets))
-    for _ in range(3):
-        np.testing.assert_allclose(backed(one, V), backed(two, V), rtol=0, atol=1e-12 * (1 + V.max()))
-        V = V + rng.random(V.shape) * V.max()
-
-
-def test_a_bonus_is_cut_by_the_best_stored_successor():
-    successors, D, V, rng = rows(9)
-    r = rng.random((1, *D.visits.shape[1:]))
-    bonus = backup_of(sets.smoothed, r + 5 * rng.random(D.visits.shape), successors, GAMMA, D, reference=2)
-    Q, own = backed(bonus, V), made_room(given(r, successors, GAMMA, D, 1))
-    for i in range(len(V)):
-        known_support.capped(own, i, V[i], Q[i].reshape(-1))  # a view
-    np.testing.assert_array_equal(Q, np.minimum(backed(bonus, V), r + GAMMA * V[:, successors].max(-1)))
-    assert 0 < (backed(bonus, V) > Q).mean() < 1

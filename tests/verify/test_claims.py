@@ -1,15 +1,14 @@
 """Claims about which learners, with which constants; closed forms; what a report must not depend on; the judge."""
 
-from math import inf, isnan, nan, sqrt
+import json
+from math import inf, isnan, nan
 
 import numpy as np
 import pytest
 
 import ravi.runtime.api
-from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.mdps import garnet, garnets
-from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify
 from ravi.verify.claim import Claim
@@ -45,15 +44,6 @@ def records(kind, T=60, seeds=6):
 
 
 @pytest.mark.parametrize("kind", MOVING)
-def test_seeds_end_at_different_epochs_and_policies_move(kind):
-    setting, found = records(kind)
-    assert len({s.K for s in found}) >= 3
-    assert {len(s.x) for s in found} != {setting.steps}
-    for s in found:
-        assert np.abs(s.after.policy[-1] - s.at.policy[0]).max() > 0.2
-
-
-@pytest.mark.parametrize("kind", MOVING)
 def test_sums_stop_at_the_first_invalid_epoch(kind):
     """Some seeds lapse at once, some later or never; past it, Lemma 4.2 does fail: stopping there is not idle."""
     report = case("lapsing", kind)
@@ -72,6 +62,7 @@ def test_without_a_valid_epoch_conditional_claims_are_not_reached(kind):
         row = report[claim.id]
         assert (row.verdict == "not reached") == isnan(row.margin) == claim.conditional, claim.id
     assert [row.id for row in report.failed()] == ["S4", "A1"]
+    json.dumps(report.json(), allow_nan=False)
 
 
 @pytest.mark.parametrize("kind", MOVING)
@@ -114,25 +105,6 @@ def test_the_stretches_of_an_epoch_do_not_change_a_report(monkeypatch):
 # ---- which learners, and which constants
 
 
-def test_counts_on_a_mixture_are_judged_as_counts():
-    """The claims about counts hold in any MDP, also in one that has features."""
-    mdp = small("mixture")
-    report = verify(ravi_ucb.tabular(mdp.problem, 30, beta=8.0, eta=0.4), mdp, 30, 4)
-    assert [row.id for row in report.rows] == [claim.id for claim in claims_of("tabular")]
-    assert report.holds
-
-
-def test_an_estimator_of_another_kind_is_judged_by_the_general_claims():
-    """P known: no error, no bonus; Section 5 is not about it."""
-    mdp = small("tabular")
-    estimator = known(mdp)
-    learner = ravi_ucb.generic(mdp.problem, estimator, multiple_of_width(1.0, estimator), 0.4)
-    report = verify(learner, mdp, 60, 4)
-    assert {row.id for row in report.rows} == {claim.id for claim in CLAIMS if claim.about == "any"}
-    assert report.holds
-    assert (report["S4"].measured, report.ladder.explicit) == (0, inf)
-
-
 @pytest.mark.parametrize(
     "options",
     [{"beta": 0.01}, {"beta": 1e6}, {"scale": 2.0}, {"scale": 0.5}, {"step_scale": 3.0}, {"initial_policy": SKEWED}],
@@ -157,14 +129,6 @@ def test_a_bound_that_is_too_small_is_noticed():
     report = verify(made("mixture", mdp, 20, bound=0.5), mdp, 20, 3, only=["M1"])
     assert [row.id for row in report.failed()] == ["M1a", "M1b"]
     assert report["M1a"].measured == pytest.approx(np.linalg.norm(mdp.parameter) - 0.5)
-
-
-def test_a_given_delta_is_what_failures_cost():
-    mdp = small("tabular")
-    for delta in (0.5, 0.01):
-        report = verify(ravi_ucb.tabular(mdp.problem, 40, delta=delta), mdp, 40, 3, only=["A20", "A20c"])
-        rest = mdp.discount * mdp.horizon**3 * sqrt(np.log(2) / 80)
-        assert report["A20c"].bound - report["A20"].bound == pytest.approx(rest + delta * 40)
 
 
 # ---- nothing is lost on the way to a verdict

@@ -57,7 +57,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret.",
+    help="Optimistic planning and exploration in Markov decision processes, with exact regret.",
 )
 suites = typer.Typer(no_args_is_help=True, help="Run suites: many learners on many MDPs, with a folder of results.")
 suites.command(name="run")(declared(suite.run))
@@ -113,4 +113,4 @@ def ravi(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Optimistic planning and exploration in infinite-horizon discounted MDPs, with exact regret."""
+    """Optimistic planning and exploration in Markov decision processes, with exact regret."""

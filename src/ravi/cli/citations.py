@@ -16,7 +16,7 @@ from typing import Any
 from ravi import __version__
 from ravi.validation import InputError
 
-TITLE = "ravi: optimistic planning and exploration in infinite-horizon discounted MDPs"
+TITLE = "ravi: optimistic planning and exploration in Markov decision processes"
 AUTHOR = "The ravi developers"
 RELEASED = "2026-11-15"
 REFERENCES = Path(__file__).with_name("references.toml")

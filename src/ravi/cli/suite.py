@@ -122,7 +122,7 @@ def run(
         return
     if out is None:
         from ravi import ids
-        from ravi.lab.experiments.suite_file.specify import specify
+        from ravi.lab.experiments.reading import specify
         from ravi.lab.suites import SUITES
 
         if suite not in SUITES and not suite.endswith(".toml") and ids.names_an_mdp(suite):
@@ -220,10 +220,10 @@ def suites(
     as_json: JSON = False,
 ) -> None:
     """List the suites that come with the library."""
+    from ravi.lab.experiments import plan
+    from ravi.lab.experiments.agenda import Agenda, Shard
     from ravi.lab.experiments.forecast import runs_of
-    from ravi.lab.experiments.schedule import plan
-    from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-    from ravi.lab.experiments.suite_file.specify import shipped
+    from ravi.lab.experiments.reading import shipped
 
     listing: dict[str, Any] = {}
     for name, suite in shipped().items():
@@ -231,7 +231,8 @@ def suites(
         listing[name] = {"title": suite.title, "sections": sections, "runs": None, "tuning": None}
         try:
             facts = plan.facts_of(suite, {})
-            runs = plan.asked(suite, facts, {}).runs
+            known, waiting = plan.asked(plan.planned(suite, facts, {}))
+            runs = len(known) + waiting
             every = Agenda(suite, facts, Shard(), keep=lambda *_: None).total
             listing[name] |= {"runs": runs, "tuning": every - runs}
             counts = runs_of(runs, every)

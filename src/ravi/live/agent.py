@@ -33,7 +33,7 @@ import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
-from ravi.core import MDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
+from ravi.core import MDP, AnyMDP, Floats, Ints, Learner, Path, Problem, Until, Walkers, a_problem
 from ravi.live import agent_file
 from ravi.live.agent_file import BUFFER, Pending
 from ravi.live.estimates import Estimate, empirical_mdp, of_cycles, optimistic_value
@@ -57,7 +57,7 @@ Step = Callable[[int], tuple[int, float, bool]]  # of an action: the successor, 
 
 def agent(
     learner: str | Builder | Learner,
-    problem: Problem | None = None,
+    problem: Problem | AnyMDP | None = None,
     steps: int | None = None,
     *,
     states: int | None = None,
@@ -77,7 +77,7 @@ def agent(
     learner
         Its id, or a function of problem and steps.
     problem
-        What is known: an MDP's `.problem`, or a mixture of simulators.
+        What is known: an MDP, its id or its file, its `.problem`, or a mixture of simulators.
     steps
         T.
     states, actions, discount
@@ -126,12 +126,11 @@ def agent(
         units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
         told = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
-        a_problem(problem)
+        told = a_problem(problem)
         if given:
-            raise InputError(f"{given[0]} is given twice: {problem.name} has it")
-        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(problem.units):
-            raise InputError(f"reward_range is {reward_range}, but {problem.name} has units {problem.units}")
-        told = problem
+            raise InputError(f"{given[0]} is given twice: {told.name} has it")
+        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(told.units):
+            raise InputError(f"reward_range is {reward_range}, but {told.name} has units {told.units}")
     if problem is None and mode == "known":
         raise InputError("rewards='known' needs a problem that has them")
     return Agent(
@@ -237,12 +236,20 @@ class Agent:
         self.outside = False  # whether the environment has the word, so that an interruption finds the agent whole
         self.extra: dict[str, Any] = {}  # what was kept beside it
 
+    def __repr__(self) -> str:
+        return f"<Agent {self.learner.name} on {self.problem.name}: {self.plays:,} of {self.steps:,} steps>"
+
     # The protocol.
 
     @property
     def plays(self) -> int:
         """Steps that were observed."""
         return self.time + (self._pending is not None)
+
+    @property
+    def name(self) -> str:
+        """The learner's id, or its name where it has none."""
+        return self.given if isinstance(self.given, str) else self.learner.name
 
     @property
     def done(self) -> bool:
@@ -466,7 +473,7 @@ class Agent:
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
-        table = validation.shaped(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        table = validation.check_shape(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
         self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
@@ -494,6 +501,12 @@ class Agent:
             vars(self).update(kept)
             raise
 
+    def reserve(self, states: int, actions: int = 1) -> None:
+        """Buffer for so many states and actions, at least; states are doubled."""
+        X, A = self.table.states, self.table.actions
+        if states > X or actions > A:
+            self.grow(X if states <= X else max(states, 2 * X), max(actions, A))
+
     def _state(self, x: Any, what: str) -> int:
         """A state that is one."""
         if type(x) is not int:
@@ -515,7 +528,7 @@ class Agent:
         self.problem, self._stale = self.table.problem(), False
         if isinstance(self.given, str):
             if self._make is None:
-                self._make = ids.maker(self.given)
+                self._make = ids.learner_builder(self.given)
             self.learner = self._make(self.problem, self.steps)
         elif isinstance(self.given, Learner):
             self.learner = self.given
@@ -576,16 +589,14 @@ class Agent:
         self._add()
         was, now = self.range, self.range.wider(reward)
         scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
-        table, rewards = self.table, self.rewards
+        table, (weight, total, _) = self.table, self.rewards.sums
         met = table.moves > 0
-        for parts, counts in (
-            (table.earned, table.moves), (table.least, met), (table.most, met), (rewards.total, rewards.weight)
-        ):  # fmt: skip
+        for parts, counts in ((table.earned, table.moves), (table.least, met), (table.most, met), (total, weight)):
             parts[:] = np.minimum(parts * scale + shift * counts, counts)
         self.cycle = self.cycle * scale + shift * self.length
         self.state.rescale(scale, shift)
         self.range, table.told = now, replace(table.told, units=(now.low, now.high))
-        rewards.renew(self.time)
+        self.rewards.renew(self.time)
         self._build()
 
     # Epochs.

@@ -90,8 +90,7 @@ def confidence_sets(
 
     def sets(level: float, best: bool) -> tuple[Outcomes, Outcomes]:
         upper = np.where(varied, table.earned, 0)  # the weight of (y, 1)
-        alike = np.where(least > most, float(best), least)  # of a file from before they may be anything
-        rewards = np.where(varied, 0.0, alike), np.ones(varied.shape)
+        rewards = np.where(varied, 0.0, least), np.ones(varied.shape)
         weights = (table.moves - upper).clip(0), upper
         other = table.rewards.ravel() if known else np.full(X * A, float(best))
         pairs = _set(
@@ -107,8 +106,6 @@ def confidence_sets(
 
     best, low = sets(log(2 * (X + 1) / delta), True), sets(log(2 * (X * A + 1) / delta), False)
     high = low[0]._replace(other=best[0].other)
-    if (unknown := np.repeat(least > most, 2, -1).reshape(high.reward.shape)).any():
-        high = high._replace(reward=np.where(unknown, 1.0, high.reward))
     (bottom, top), gamma = table.told.units, table.told.discount
     earns = "rewards are those of the table" if known else f"rewards lie between {bottom:g} and {top:g}"
     assumes = ["the environment is Markov in its states", earns]

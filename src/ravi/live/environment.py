@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -73,7 +74,7 @@ def world_of(
 
 def is_an_mdp(env: Any) -> bool:
     """Whether this is an MDP, or the id or the file of one."""
-    return isinstance(env, MDP) or (isinstance(env, str) and ids.names_an_mdp(env))
+    return isinstance(env, MDP) or (isinstance(env, (str, os.PathLike)) and ids.names_an_mdp(os.fspath(env)))
 
 
 class Environment:

@@ -20,14 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ravi import validation
-from ravi.core import Array, Floats, Ints, Problem
+from ravi.core import Floats, Ints, Problem
 from ravi.live.encoders import encoder_from
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
@@ -71,31 +70,32 @@ class FoundGrid(NamedTuple):
     rewards: tuple[float, float]
     met: list[Met]
 
-    def tell(self, smooth: LocalLinear, live: Agent) -> None:
+    def tell(self, live: Agent) -> None:
         """Tell a learner that begins what was met."""
+        assert isinstance(live.given, LocalLinear)
         for i, (before, action, after, reward, ended) in enumerate(self.met):
             try:
                 part = live.range.part(reward)
             except InputError as error:
                 raise StreamError(f"{live.table.told.name}, step {i + 1}: the reward {error}") from None
-            smooth.tell(live.state, before, action, after, part, ended)
+            live.given.tell(live.state, before, action, after, part, ended)
 
 
-def choose_grid(stream: Environment, steps: int, checkpoint: str | PathLike[str] | None) -> FoundGrid:
+def choose_grid(stream: Environment, steps: int, checkpoint: Path | None) -> FoundGrid:
     """The grid and the rewards of a stream whose Box is one cell (`one_cell`): by a warm-up, or, where it exists, by
     the checkpoint of the same call."""
     if stream.terminal is None:
         raise InputError("termination='restart' takes cells for states: give grid=ravi.Grid(low, high, bins)")
-    if checkpoint is not None and (path := validation.path(checkpoint, "checkpoint")).exists():
-        header, _ = archive.read(path, "agent")
+    if checkpoint is not None and checkpoint.exists():
+        header, _ = archive.read(checkpoint, "agent")
         try:
             at = header["extra"]["environment"]
             grid, rewards = encoder_from(at["observations"]), validation.units(header["problem"]["units"])
             stream.looked = validation.whole(at["looked"], "looked", 0)
         except (KeyError, TypeError) as error:
-            raise InputError(f"cannot go on from {path}: its grid was not chosen (it has no {error})") from None
+            raise InputError(f"cannot go on from {checkpoint}: its grid was not chosen (it has no {error})") from None
         if not isinstance(grid, Grid):
-            raise InputError(f"cannot go on from {path}: its observations are no grid")
+            raise InputError(f"cannot go on from {checkpoint}: its observations are no grid")
         found = FoundGrid(grid, _bounds(stream.env.observation_space, grid.angles), rewards, [])
     else:
         found = warm_up(stream, steps)
@@ -223,13 +223,8 @@ def _planned(smooth: LocalLinear, s: StepMemory, problem: Problem) -> tuple[floa
 
 def _simulated(smooth: LocalLinear, s: StepMemory, problem: Problem, policy: Ints) -> tuple[float, Floats]:
     """The discounted rewards of a policy (X,), in parts of [0, 1], by the regression of moves, and where it goes."""
-    before, move, earned, ended, action = observed_steps(s)
-    arrived, last = before + move, ended > 0
-    steps = [_steps(smooth, before, move, earned, last, action == a) for a in range(problem.actions)]
-    ender, of_ends = (
-        smooth.ender(arrived, last, smooth.stride(move)),
-        cKDTree(smooth.flat(arrived[last])) if last.any() else None,
-    )
+    moves = smooth.moves(s, problem.actions)
+    before, arrived = moves.before, moves.arrived
     least, most = (np.where(smooth.turns, sign * np.inf, end) for sign, end in
                    ((-1, arrived.min(0)), (1, arrived.max(0))))  # fmt: skip
     after = RewardRange(*problem.units).part(0.0) * problem.horizon  # an end
@@ -239,31 +234,15 @@ def _simulated(smooth: LocalLinear, s: StepMemory, problem: Problem, policy: Int
     for _ in range(STEPS):
         places.append(at)
         chosen, target, reward = policy[smooth.cell(at)], np.empty(at.shape), np.empty(len(at))
-        for a, step in enumerate(steps):
+        for a, step in enumerate(moves.steps):
             if (own := chosen == a).any():
-                target[own], reward[own] = step(at[own])
-        ends = ender(target)
-        if of_ends is not None and ends.any():
-            reward[ends] = earned[last][of_ends.query(smooth.flat(target[ends]))[1]] + problem.discount * after
+                target[own], reward[own], _ = step(at[own])
+        ends = moves.ends(target)
+        if ends.any():
+            reward[ends] = moves.end_rewards(target[ends]) + problem.discount * after
         goes = ~ends & (target >= least - EDGE).all(-1) & (target <= most + EDGE).all(-1)
         total += weight * float(reward[ends | goes].sum())
         at, weight = target[goes], weight * problem.discount
         if not len(at):
             break
     return total / many, np.concatenate(places)
-
-
-def _steps(
-    smooth: LocalLinear, before: Floats, move: Floats, earned: Floats, last: Array, own: Array
-) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """The successors of points under an action, and the rewards of steps that do not end."""
-    if not own.any():
-        return lambda at: (at, np.zeros(len(at)))
-    paid = smooth.paid(before[own], earned[own], last[own])
-    found = smooth.regression(before[own], np.column_stack([move[own], paid]))
-
-    def step(at: Floats) -> tuple[Floats, Floats]:
-        there = found(at)[0]
-        return smooth.within(at + there[:, :-1]), there[:, -1].clip(paid.min(), paid.max())
-
-    return step

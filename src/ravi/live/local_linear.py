@@ -85,6 +85,16 @@ class Observed(NamedTuple):
     action: Ints  # (m,)
 
 
+class Moves(NamedTuple):
+    """What observed steps say of any point."""
+
+    before: Floats  # where they began      (m, d)
+    arrived: Floats  # and where they led   (m, d)
+    steps: list[Callable[[Floats], tuple[Floats, Floats, Array]]]  # by action, of points: targets, rewards, if known
+    ends: Callable[[Floats], Array]  # of targets: whether a step that arrives there ends
+    end_rewards: Callable[[Floats], Floats]  # of targets that end: what the nearest end earned
+
+
 def observed_steps(s: StepMemory) -> Observed:
     many = min(int(s.seen[0]), s.action.shape[1])
     return Observed(*(each[0, :many] for each in s[:5]))
@@ -210,8 +220,9 @@ class LocalLinear:
         return self.cell(self.centres * scale + shift)
 
     def within(self, targets: Floats) -> Floats:
-        """The points within the bounds of the space that are nearest to targets (..., d)."""
-        assert self.bounds is not None
+        """The points within the bounds of the space, if the grid was chosen, that are nearest to targets (..., d)."""
+        if self.bounds is None:
+            return targets
         low, high = ((end - self.low) / self.width for end in self.bounds)
         return np.where(self.turns, targets, targets.clip(low, high))
 
@@ -223,25 +234,15 @@ class LocalLinear:
     def model(self, s: StepMemory, problem: Problem, *, hope: bool = False) -> MDP:
         """The MDP over the cells and the end. hope: and a best state, the last, to which unknown pairs lead."""
         X, A, d = self.grid.size, problem.actions, len(self.bins)
-        before, move, earned, ended, action = observed_steps(s)
-        many = len(action)
-        targets, rewards, known = np.tile(self.centres[:, None], (1, A, 1)), np.zeros((X, A)), np.zeros((X, A), bool)
-        for a in range(A):
-            if (own := action == a).any():
-                paid = self.paid(before[own], earned[own], ended[own] > 0)
-                found, known[:, a] = self._regressed(before[own], np.column_stack([move[own], paid]))
-                targets[:, a] += found[:, :d]
-                rewards[:, a] = found[:, d].clip(paid.min(), paid.max())
-        arrived = before + move
-        if self.bounds is not None:
-            targets = self.within(targets)
-        ends = self._ends(arrived, ended > 0, targets.reshape(X * A, d), self.stride(move)).reshape(X, A)
+        moves = self.moves(s, A)
+        targets, rewards, known = np.empty((X, A, d)), np.empty((X, A)), np.empty((X, A), bool)
+        for a, step in enumerate(moves.steps):
+            targets[:, a], rewards[:, a], known[:, a] = step(self.centres)
+        ends = moves.ends(targets.reshape(X * A, d)).reshape(X, A)
         if self.bounds is not None and ends.any():
-            last = ended > 0
-            _, nearest = cKDTree(self.flat(arrived[last])).query(self.flat(targets[ends]))
-            rewards[ends] = earned[last][nearest]
-        if not hope and many:
-            least, most = arrived.min(0), arrived.max(0)
+            rewards[ends] = moves.end_rewards(targets[ends])
+        if not hope and len(moves.arrived):
+            least, most = moves.arrived.min(0), moves.arrived.max(0)
             if self.bounds is not None:
                 least, most = np.maximum(least, 0) - EDGE, np.minimum(most, self.bins) + EDGE
             unseen = ~self.turns & ((targets < least) | (targets > most))
@@ -272,11 +273,31 @@ class LocalLinear:
             name=f"{problem.name}, as seen",
         )  # fmt: skip
 
-    def _regressed(self, before: Floats, moved: Floats) -> tuple[Floats, Array]:
-        """What steps did, at every centre (X, m), and whether one of them was near."""
-        found, distance = self.regression(before, moved)(self.centres)
-        stride = 0.0 if self.bounds is None else self.stride(moved)  # what lies between steps need not be reached
-        return found, distance <= max(self.close, stride)
+    def moves(self, s: StepMemory, actions: int) -> Moves:
+        """What the observed steps say of any point."""
+        before, move, earned, ended, action = observed_steps(s)
+        arrived, last = before + move, ended > 0
+
+        def step_of(own: Array) -> Callable[[Floats], tuple[Floats, Floats, Array]]:
+            if not own.any():
+                return lambda at: (at, np.zeros(len(at)), np.zeros(len(at), bool))
+            paid = self.paid(before[own], earned[own], last[own])
+            regressed = self.regression(before[own], np.column_stack([move[own], paid]))
+            reach = self.close if self.bounds is None else max(self.close, self.stride(move[own]))
+
+            def step(at: Floats) -> tuple[Floats, Floats, Array]:
+                found, distance = regressed(at)
+                return self.within(at + found[:, :-1]), found[:, -1].clip(paid.min(), paid.max()), distance <= reach
+
+            return step
+
+        ended_at = cKDTree(self.flat(arrived[last]))
+
+        def end_rewards(targets: Floats) -> Floats:
+            return earned[last][ended_at.query(self.flat(targets))[1]]
+
+        steps = [step_of(action == a) for a in range(actions)]
+        return Moves(before, arrived, steps, self.ender(arrived, last, self.stride(move)), end_rewards)
 
     def paid(self, before: Floats, earned: Floats, ended: Array) -> Floats:
         """What steps earned, to be regressed: an end, where the grid was chosen, as the nearest step that went on."""
@@ -319,12 +340,9 @@ class LocalLinear:
 
         return at
 
-    def _ends(self, arrived: Floats, ended: Array, targets: Floats, far: float = np.inf) -> Array:
-        """Whether a step that arrives at a target ends."""
-        return self.ender(arrived, ended, far)(targets)
-
     def ender(self, arrived: Floats, ended: Array, far: float = np.inf) -> Callable[[Floats], Array]:
-        """The same as a function of targets (k, d). far: from where on a step that ended does not tell."""
+        """Whether a step ends, as a function of where it arrives (k, d). far: from where on one that ended tells
+        nothing."""
         went_on = arrived[~ended]
         if not len(went_on) or not ended.any():
             return lambda targets: np.full(len(targets), ended.any())

@@ -68,7 +68,7 @@ def candidates(problem: Problem, steps: int, delta: float = 0.05, *, stages: int
     (1, 6, 3, 2)
     """
     J = theory.candidates(validation.probability(delta, "delta"))
-    a_problem(problem)
+    problem = a_problem(problem)
     S = validation.whole(stages, "stages", 0)
     T, shape = validation.steps(steps), ((S,) if S else ()) + (problem.states, problem.actions)
 

@@ -183,7 +183,7 @@ def lay_out_state(state: Any, layout: Exchange | Widening, sizes: tuple[int, int
     def change(leaf: Array) -> Array:
         return layout.lay_out(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
 
-    return tree.mapped(change, state)
+    return tree.map_leaves(change, state)
 
 
 def move_counts(counts: Array, before: Array, after: Array) -> Array:
@@ -240,7 +240,7 @@ def _count(moves, earned, least, most, late, state, action, slot, rewards, lengt
         new, low, high = moves[x, a, j] == 0, least[x, a, j], most[x, a, j]
         if new:
             least[x, a, j] = most[x, a, j] = reward
-        elif low <= high:  # else not known, of a file from before
+        else:
             new = low == high and reward != low
             least[x, a, j], most[x, a, j] = min(low, reward), max(high, reward)
         if new:
@@ -249,28 +249,13 @@ def _count(moves, earned, least, most, late, state, action, slot, rewards, lengt
         earned[x, a, j] += reward
 
 
-@compiled
-def _wider(successors, B, x, a, y):  # type: ignore[no-untyped-def]
+def _wider(successors: Array, B: int, x: int, a: int, y: int) -> Array:
     """Rows of B successors: those that are there, y for the pair (x, a), and the first states that are not."""
     X, A, few = successors.shape
-    wide = np.empty((X, A, B), np.int32)
-    for i in range(X):
-        for j in range(A):
-            row = wide[i, j]
-            row[:few] = successors[i, j]
-            size = few
-            if i == x and j == a:
-                row[size] = y
-                size += 1
-            z = 0
-            while size < B:
-                found = False
-                for l in range(size):
-                    if row[l] == z:
-                        found = True
-                if not found:
-                    row[size] = z
-                    size += 1
-                z += 1
-            row.sort()
-    return wide
+    there = np.zeros((X, A, B + 1), np.bool_)
+    np.put_along_axis(there, np.minimum(successors, B), True, -1)
+    there[x, a, min(y, B)] = True
+    first = np.argsort(there[..., :B], -1, kind="stable")[..., : B - few]
+    wide = np.concatenate([successors, first], -1).astype(np.int32)
+    wide[x, a, -1] = y
+    return np.sort(wide, -1)

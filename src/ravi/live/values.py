@@ -73,7 +73,8 @@ def evaluate(
         pi(a | x), (X, A), or several, (n, X, A); the number of an action for each state, (X,); what `ravi.solve` or
         `ravi.learn` returns; a `Policy`, or its file. It may also come second, after the MDP.
     on
-        An MDP, its id or its file; an environment or its id. A `Policy` knows where it was learned, unless given.
+        An MDP, its id or its file; an environment or its id; a function of no arguments that gives one. A
+        `Policy` knows where it was learned, unless given.
     tol
         The error of V that is aimed at, for numbers in an MDP.
     discount
@@ -94,7 +95,8 @@ def evaluate(
     -------
     Evaluation
         Of numbers in an MDP: V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors; in the
-        average reward gain and bias by state. Else the return in the units of the rewards, computed and sampled.
+        average reward, of a `Policy` too, gain and bias by state; in episodes V^pi and Q^pi by stage. Else the
+        return in the units of the rewards, computed and sampled.
 
     Examples
     --------
@@ -109,8 +111,8 @@ def evaluate(
       on               riverswim/6 (gamma 0.95)
       value, computed  ...
     """
-    on = mdp if on is None else on
-    if is_an_mdp(policy) and not _is_a_file(policy):
+    policy, on = ids.called(policy), ids.called(mdp if on is None else on)
+    if (is_an_mdp(policy) or _is_an_environment(policy)) and not _is_a_file(policy):
         policy, on = on, policy
     if _is_a_file(policy):
         policy = Policy.load(policy)
@@ -119,6 +121,8 @@ def evaluate(
     sampling: dict[str, Any] = {"cycles": cycles, "seed": seed, "confidence": confidence, "termination": termination}
     sampling |= {"allow_code": allow_code, "progress": progress}
     if isinstance(policy, Policy):
+        if is_an_mdp(on) and ids.mdp(on, discount=discount).criterion != "discounted":
+            return of_tables.evaluate(ids.mdp(on, discount=discount), policy.table, tol)
         return of_policies.evaluate(policy, ids.mdp(on, discount=discount) if is_an_mdp(on) else on, **sampling)
     if policy is None:
         raise InputError("policy is None: give an array, a Policy, or what ravi.solve or ravi.learn returns")

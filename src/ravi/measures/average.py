@@ -6,8 +6,7 @@ With the certified optimum lo <= g* <= hi and a bias h (`ravi.planning.average`)
     T g* - sum_t r(x_t, a_t) = sum_t Delta(x_t, a_t) + h(x_{T+1}) - h(x_1) + a martingale - T (hi - g*)
 
 for any h, so that the expected regret of the literature is that of sum_t Delta plus `boundary`, h(x_{T+1}) - h(x_1), to
-within T (hi - lo). h is the one of the solution, that of a bias-optimal policy. `realised` is T g* less the sum of what
-was earned.
+within T (hi - lo). h is the one of the solution, that of a bias-optimal policy.
 """
 
 from typing import Any, NamedTuple
@@ -23,12 +22,11 @@ from ravi.planning.average import AverageSolution
 from ravi.planning.bellman import expect
 from ravi.planning.certificates import EPS, tables
 from ravi.runtime.ranges import Fixed, Past, PlaceOrNone
-from ravi.validation import LAWS, InputError
+from ravi.validation import InputError
 
 
 class Gaps(NamedTuple):
     regret: Curve
-    reward: Curve
     key: Fixed  # of the seed's random numbers     (n,)
     begun: PlaceOrNone  # x_1, -1 before it is known    (n,)
     last: PlaceOrNone  # x_{t+1}                        (n,)
@@ -43,19 +41,16 @@ def bellman_gaps(mdp: MDP, solution: AverageSolution) -> Array:
 
 
 def average_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution) -> Measure:
-    """The curves of the regret and of the rewards, the error of the regret, and what stands beside it."""
+    """The curve of the regret, its error, and what stands beside it."""
     if solution.gain_error > 1e-3:
         raise InputError(f"{mdp.name} has no regret in the average reward: {solution.undetermined}")
     times, gaps, h = grid(steps, points), bellman_gaps(mdp, solution), solution.bias
-    law = LAWS[mdp.reward_law or "deterministic"]
     rho = tables(mdp, average=True).grain * (1 + float(np.abs(h).max()))
 
     def init(keys: Array) -> Gaps:
         n = len(keys)
         none = np.full(n, -1, np.int32)
-        return Gaps(
-            curve(n, times), curve(n, times), np.array(keys, np.uint64), none, none.copy(), np.zeros(n, np.int64)
-        )
+        return Gaps(curve(n, times), np.array(keys, np.uint64), none, none.copy(), np.zeros(n, np.int64))
 
     def results(m: Gaps) -> dict[str, Array]:
         known = m.plays > 0
@@ -63,14 +58,11 @@ def average_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution)
             "regret": m.regret.values,
             "regret_total": m.regret.total,
             "regret_error": m.plays * (2 * solution.gain_error + rho + EPS * m.regret.total),
-            "reward": m.reward.values,
-            "reward_total": m.reward.total,
             "boundary": np.where(known, h[m.last] - h[m.begun], 0.0),
-            "realised": m.plays * solution.gain - m.reward.total,
         }
 
     def own(m: Gaps, teams: int, rows: int) -> tuple[Any, ...]:
-        return times, *m.regret, *m.reward, m.key, m.begun, m.last, m.plays, gaps, mdp.rewards, law
+        return m, times, gaps
 
     return compiled_measure("average", init, results, Recorder(_record, own, reads=1))
 
@@ -78,11 +70,10 @@ def average_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution)
 @compiled
 def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if first():
-        times, total, cursor, values, earned, at, earnings, key, begun, last, plays, gaps, rewards, law = own
-        xs, actions, _, _, _, lengths, firsts, after = path
+        (regret, key, begun, last, plays), times, gaps = own
+        xs, _, _, _, _, lengths, firsts, after = path
         if lengths[i] > 0:
             if begun[i] < 0:
                 begun[i] = xs[i, 0]
             last[i], plays[i] = after[i], firsts[i] + lengths[i] - 1
-        add_steps(i, i + 1, times, total, cursor, values, gaps, 0, key, firsts, lengths, xs, actions)
-        add_steps(i, i + 1, times, earned, at, earnings, rewards, law, key, firsts, lengths, xs, actions)
+        add_steps(i, times, regret, gaps, 0, key, path)

@@ -42,18 +42,18 @@ def curve(n: int, times: Array) -> Curve:
 
 
 @compiled
-def add_steps(low, high, times, total, cursor, values, table, law, key, first, length, state, action):  # type: ignore[no-untyped-def]
-    """Step t of seeds low, ..., high - 1 adds what this law draws with mean table[x_t, a_t], by law 0 that itself."""
+def add_steps(i, times, kept, table, law, key, path):  # type: ignore[no-untyped-def]
+    """Step t of seed i adds to its curve what this law draws with mean table[x_t, a_t], by law 0 that itself."""
+    (total, cursor, values), (state, action, _, _, _, length, first, _) = kept, path
     P, end = times.shape[0], times[times.shape[0] - 1]
-    for i in range(low, high):
-        so_far, at, l = total[i], cursor[i], 0
-        last = min(length[i], max(end - first[i] + 1, 0))  # beyond T it is padding
-        while l < last:
-            stop = last if at == P else min(last, times[at] - first[i] + 1)
-            for step in range(l, stop):
-                so_far += earned(law, key[i], first[i] + step, table[state[i, step], action[i, step]])
-            l = stop
-            if at < P and times[at] == first[i] + l - 1:
-                values[i, at] = so_far
-                at += 1
-        total[i], cursor[i] = so_far, at
+    so_far, at, l = total[i], cursor[i], 0
+    last = min(length[i], max(end - first[i] + 1, 0))  # beyond T it is padding
+    while l < last:
+        stop = last if at == P else min(last, times[at] - first[i] + 1)
+        for step in range(l, stop):
+            so_far += earned(law, key[i], first[i] + step, table[state[i, step], action[i, step]])
+        l = stop
+        if at < P and times[at] == first[i] + l - 1:
+            values[i, at] = so_far
+            at += 1
+    total[i], cursor[i] = so_far, at

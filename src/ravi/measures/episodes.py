@@ -1,10 +1,10 @@
-"""What policies are worth in episodes, by backward induction, and what was earned.
+"""What policies are worth in episodes, by backward induction.
 
 A policy is fixed when an episode begins, so that the regret of an episode is <nu_0, V* - V^pi>. V^pi_h is computed anew
 from the last stage whose policy is another one, or for which a later V is another one: the bits are those of a whole
 pass. States that a stage cannot be in are left out: their V stays 0, and their rows are not kept. A pass costs S X B
 products at most for a policy that is deterministic, S the steps of an episode; where a learner plans by a pass over all
-actions, this is 1 / A of it. `realised` is T rho* - sum_t r, what was lost along the path.
+actions, this is 1 / A of it.
 """
 
 from typing import Any, NamedTuple
@@ -13,13 +13,10 @@ import numpy as np
 
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each, first, sync, team_max
-from ravi.core import MDP, Array, Measure, Recorder
-from ravi.measures.curve import Curve, add_steps, curve, grid
-from ravi.measures.recording import compiled_measure
+from ravi.core import MDP, Array
 from ravi.planning.certificates import EPS, mean, tables
-from ravi.planning.episodes import EpisodicSolution, backup_error, policy_grain
-from ravi.runtime.ranges import Fixed, Number, Past, PolicyOrNan, Positive, Value
-from ravi.validation import LAWS
+from ravi.planning.episodes import backup_error, policy_grain
+from ravi.runtime.ranges import Number, PolicyOrNan, Positive, Value
 
 
 class Episodes(NamedTuple):
@@ -121,36 +118,3 @@ def _value_as_drawn(r, successors, P, policy, V):  # type: ignore[no-untyped-def
                 future += P[a, j] * V[successors[a, j]]
             total += p * (r[a] + future)
     return total
-
-
-class Earned(NamedTuple):
-    reward: Curve
-    key: Fixed  # of the rewards that are drawn   (n,)
-    plays: Past  # t                              (n,)
-
-
-def earnings(mdp: MDP, steps: int, points: int, solution: EpisodicSolution) -> Measure:
-    """The curve of the rewards, their sum, and T rho* less that."""
-    times = grid(steps, points)
-
-    def results(m: Earned) -> dict[str, Array]:
-        realised = m.plays * solution.optimum - m.reward.total
-        return {"reward": m.reward.values, "reward_total": m.reward.total, "realised": realised}
-
-    def own(m: Earned, teams: int, rows: int) -> tuple[Any, ...]:
-        return times, *m.reward, m.key, m.plays, mdp.rewards, LAWS[mdp.reward_law or "deterministic"]
-
-    def init(keys: Array) -> Earned:
-        return Earned(curve(len(keys), times), np.array(keys, np.uint64), np.zeros(len(keys), np.int64))
-
-    return compiled_measure("earnings", init, results, Recorder(_record_earned, own, reads=1))
-
-
-@compiled
-def _record_earned(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    if first():
-        times, total, cursor, values, key, plays, rewards, law = own
-        xs, actions, _, _, _, lengths, firsts, _ = path
-        if lengths[i] > 0:
-            plays[i] = firsts[i] + lengths[i] - 1
-        add_steps(i, i + 1, times, total, cursor, values, rewards, law, key, firsts, lengths, xs, actions)

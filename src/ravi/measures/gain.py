@@ -55,7 +55,7 @@ def gain_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution) ->
 
     def own(m: Lost, teams: int, rows: int) -> tuple[Any, ...]:
         scratch = Buffer((teams, X, X)), Buffer((teams, X, X), np.bool_), Buffer((teams, 4, X)), Buffer((teams, A))
-        return times, *m.regret, m.policy, m.loss, m.key, m.plays, solution.gain, arrays, scratch
+        return m, times, solution.gain, arrays, scratch
 
     return compiled_measure("gain", init, results, Recorder(_record, own, reads=1))
 
@@ -63,8 +63,8 @@ def gain_regret(mdp: MDP, steps: int, points: int, solution: AverageSolution) ->
 @compiled
 def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """An epoch of one seed; one thread's."""
-    times, total, cursor, values, before, loss, key, plays, optimum, arrays, scratch = own
-    xs, actions, _, _, _, lengths, firsts, _ = path
+    (before, loss, key, regret, plays), times, optimum, arrays, scratch = own
+    _, _, _, _, _, lengths, firsts, _ = path
     if first():
         if opening:
             moved, X, A = False, policy.shape[1], policy.shape[2]
@@ -80,7 +80,7 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
                     for a in range(A):
                         loss[i, x, a] = optimum - numbers[3, x]
         plays[i] = max(plays[i], firsts[i] + lengths[i] - 1)
-        add_steps(i, i + 1, times, total, cursor, values, loss[i], 0, key, firsts, lengths, xs, actions)
+        add_steps(i, times, regret, loss[i], 0, key, path)
     sync()
 
 

@@ -21,7 +21,7 @@ from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
 from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, scratch, target_of, track
-from ravi.measures.recording import compiled_measure
+from ravi.measures.recording import compiled_measure, take_over
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.evaluation import staged_values
 from ravi.planning.solver import Solution
@@ -92,7 +92,7 @@ def regret(
 
     def own(scored: tuple[Any, ...], m: Regret, rows: int) -> tuple[Any, ...]:
         n, rows = len(m.error), rows if keep_epochs else 0
-        charged = (times, *m.regret, optimum, optimum_error, m.error, m.opened, m.base, m.base_error)
+        charged = (times, m.regret, (m.error, m.opened, m.base, m.base_error), optimum, optimum_error)
         starts, gaps = np.zeros((max(rows, 1), n), np.int64), np.zeros((max(rows, 1), n))
         return scored, m.tracked.returns, m.tracked.error, charged, rows, starts, gaps
 
@@ -103,12 +103,13 @@ def regret(
         return of
 
     def log(m: Regret, rows: tuple[Array, ...]) -> None:
-        for T_k, gap_k in zip(*rows, strict=True):
-            m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
+        m.starts.append(rows[0])
+        m.gaps.append(rows[1])
 
     def bring(m: Regret, state: Any, path: Path, opening: bool) -> None:
-        if opening and isinstance(m.tracked, Staged):
-            rescore(mdp, m.tracked, state.policy, path.length, tol)
+        held: Any = m.tracked
+        if opening and (changed := take_over(held.policy, state.policy, path)).any():
+            _, held.returns[changed], held.error[changed] = staged_values(mdp, state.policy[changed], tol)
 
     some = Recorder(_RECORD_SCORED, lambda m, teams, rows: own((), m, rows), _rows_of(keep_epochs), log, reads=0)
     if episodic:
@@ -143,14 +144,6 @@ def no_stages(mdp: MDP, stages: int, n: int) -> Staged:
     return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
 
 
-def rescore(mdp: MDP, tracked: Staged, policy: Array, wanted: Array, tol: float) -> None:
-    """The returns of policies by age, of the seeds that are wanted and whose policy is another one; in place."""
-    for i in np.flatnonzero(wanted):
-        if not np.array_equal(tracked.policy[i], policy[i]):
-            tracked.policy[i] = policy[i]
-            _, tracked.returns[i : i + 1], tracked.error[i : i + 1] = staged_values(mdp, policy[i : i + 1], tol)
-
-
 def _score(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
     (tables, into, nu0, tol, patience), tracked, room = scored
     value, dual, value_step, dual_step, before, returns, returns_error = tracked
@@ -172,48 +165,33 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if opening:
         score(scored, i, policy, lengths)
     if first():
-        times, total, cursor, values, optimum, optimum_error, error, opened, base, base_error = charged
-        if opening and rows > 0:
-            note(i, i + 1, optimum, returns, firsts, lengths, starts[row], gaps[row])
-        charge(
-            i, i + 1, times, total, cursor, values, firsts, lengths, optimum, returns, optimum_error, returns_error,
-            error, opened, base, base_error, opening,
-        )  # fmt: skip
+        times, curve, sums, optimum, optimum_error = charged
+        gap = optimum - returns[i]
+        if opening and rows > 0:  # 0 where a seed has ended
+            starts[row, i] = firsts[i] if lengths[i] > 0 else 0
+            gaps[row, i] = gap if lengths[i] > 0 else 0.0
+        charge(i, times, curve, sums, firsts[i] - 1, lengths[i], gap, optimum_error + returns_error[i], opening)
 
 
 following, score = FOLLOW_SWEEPING, _is_scored  # `bound` puts those of a target here
 
 
 @compiled
-def note(low, high, optimum, returns, first, length, starts, gaps):  # type: ignore[no-untyped-def]
-    """The row of this epoch in the logs: T_k (0 where a seed has ended) and gap_k, of seeds low, ..., high - 1."""
-    for i in range(low, high):
-        starts[i] = first[i] if length[i] > 0 else 0
-        gaps[i] = optimum - returns[i] if length[i] > 0 else 0.0
-
-
-@compiled
-def charge(  # type: ignore[no-untyped-def]
-    low, high, times, total, cursor, values, first, length, optimum, returns, optimum_error, returns_error,
-    error, opened, base, base_error, opening,
-):  # fmt: skip
-    """Every step of a path costs the gap of its policy; steps beyond T (padding) cost nothing.
+def charge(i, times, curve, sums, t, length, gap, gap_error, opening):  # type: ignore[no-untyped-def]
+    """Steps t + 1, ..., t + length of seed i cost the gap of their policy; those beyond T (padding) cost nothing.
 
     An epoch is charged as a whole, so that rounding does not depend on the stretches that it comes in.
     """
-    T = times[times.shape[0] - 1]
-    for i in range(low, high):
-        if opening:
-            opened[i], base[i], base_error[i] = first[i] - 1, total[i], error[i]
-        t, last = first[i] - 1, min(first[i] - 1 + length[i], T)  # the path covers t + 1, ..., last
-        if last <= t:
-            continue
-        gap = optimum - returns[i]
+    (total, cursor, values), (error, opened, base, base_error) = curve, sums
+    if opening:
+        opened[i], base[i], base_error[i] = t, total[i], error[i]
+    last = min(t + length, times[times.shape[0] - 1])
+    if last > t:
         while cursor[i] < times.shape[0] and times[cursor[i]] <= last:
             values[i, cursor[i]] = base[i] + gap * (times[cursor[i]] - opened[i])
             cursor[i] += 1
         total[i] = base[i] + gap * (last - opened[i])
-        error[i] = base_error[i] + (optimum_error + returns_error[i]) * (last - opened[i]) + 2 * EPS * abs(total[i])
+        error[i] = base_error[i] + gap_error * (last - opened[i]) + 2 * EPS * abs(total[i])
 
 
 _RECORD, _RECORD_HERE, _RECORD_SMALL = (

@@ -1,6 +1,7 @@
 """What happened: the rewards of the steps, the stream of experience, and the policy that is returned.
 
-`rewards` is the sum of what the steps earned, for the record; the headline is the exact regret. `stream` is every
+`rewards` is the sum of what the steps earned, for the record; the headline is the exact regret. `realised` is T rho*
+less that sum, what was lost along the path. `stream` is every
 (x_t, a_t, y_t) and reset flag: memory n T, for short runs and tests. `output` is pi_I with I uniform on {1, ..., T}
 (Section 2), whose expected gap is regret / T; Corollary 5.7 draws an epoch index instead, which is another expectation
 where the number of epochs is random, and the policy of a uniform epoch can be had from T_k and gap_k. I is fixed by the
@@ -17,7 +18,7 @@ from ravi.core import MDP, Array, Measure, Problem, Recorder
 from ravi.measures.curve import Curve, add_steps, curve, grid
 from ravi.measures.recording import compiled_measure
 from ravi.random import OUTPUT, uniforms
-from ravi.runtime.ranges import ActionOrNone, Fixed, Flag, PlaceOrNone, PolicyOrNan
+from ravi.runtime.ranges import ActionOrNone, Fixed, Flag, Past, PlaceOrNone, PolicyOrNan
 from ravi.runtime.walk import padding
 from ravi.validation import LAWS
 
@@ -25,31 +26,33 @@ from ravi.validation import LAWS
 class Earnings(NamedTuple):
     curve: Curve
     key: Fixed  # of the seed's random numbers   (n,)
+    plays: Past  # t                             (n,)
 
 
-def rewards(mdp: MDP, steps: int, points: int) -> Measure:
-    """The curve of the rewards, and their sum."""
-    times = grid(steps, points)
+def rewards(mdp: MDP, steps: int, points: int, optimum: float | None = None) -> Measure:
+    """The curve of the rewards, and their sum; with the optimum of a step, T rho* less that sum."""
+    times, law = grid(steps, points), LAWS[mdp.reward_law or "deterministic"]
 
     def init(keys: Array) -> Earnings:
-        return Earnings(curve(len(keys), times), np.array(keys, np.uint64))
+        return Earnings(curve(len(keys), times), np.array(keys, np.uint64), np.zeros(len(keys), np.int64))
 
     def results(m: Earnings) -> dict[str, Array]:
-        return {"reward": m.curve.values, "reward_total": m.curve.total}
+        found = {"reward": m.curve.values, "reward_total": m.curve.total}
+        return found if optimum is None else found | {"realised": m.plays * optimum - m.curve.total}
 
-    def own(m: Earnings, teams: int, rows: int) -> Any:
-        return times, *m.curve, mdp.rewards, law, m.key
+    def own(m: Earnings, teams: int, rows: int) -> tuple[Any, ...]:
+        return m, times, mdp.rewards, law
 
-    law = LAWS[mdp.reward_law or "deterministic"]
     return compiled_measure("rewards", init, results, Recorder(_record_rewards, own, reads=1))
 
 
 @compiled
 def _record_rewards(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     if first():
-        times, total, cursor, values, table, law, key = own
-        xs, actions, _, _, _, lengths, firsts, _ = path
-        add_steps(i, i + 1, times, total, cursor, values, table, law, key, firsts, lengths, xs, actions)
+        (kept, key, plays), times, table, law = own
+        _, _, _, _, _, lengths, firsts, _ = path
+        plays[i] = min(max(plays[i], firsts[i] + lengths[i] - 1), times[times.shape[0] - 1])
+        add_steps(i, times, kept, table, law, key, path)
 
 
 class Output(NamedTuple):

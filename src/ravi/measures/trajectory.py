@@ -15,7 +15,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Buffer, each, first, sync, team, team_max, team_min
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
-from ravi.measures.recording import compiled_measure
+from ravi.measures.recording import compiled_measure, take_over
 from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import _evaluate, evaluate, staged_values
@@ -55,9 +55,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         return evaluation.V[:, None], np.asarray(evaluation.error)
 
     def bring(m: Trajectory, state: Any, path: Path, opening: bool) -> None:
-        changed = (path.length > 0) & (m.policy != state.policy).reshape(len(m.policy), -1).any(1) & opening
-        if changed.any():
-            m.policy[changed] = state.policy[changed]
+        if opening and (changed := take_over(m.policy, state.policy, path)).any():
             V, error = values(m.policy[changed])
             m.loss[changed] = solution.V - V
             m.loss_error[changed] = solution.error + error
@@ -73,34 +71,32 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
     def own(m: Trajectory, teams: int, rows: int) -> tuple[Any, ...]:
         X, A = mdp.states, mdp.actions
         scratch = Buffer((teams, X)), Buffer((teams, X)), Buffer((teams, X, A))
-        against = solution.V, solution.error, tables(mdp), TOLERANCE, sweep_limit(mdp.discount, EPS)
-        return (times, *m.regret), tuple(m[:4]), tuple(m[5:]), against, scratch
+        limit = sweep_limit(mdp.discount, EPS)
+        return m, times, (solution.V, solution.error, tables(mdp), TOLERANCE, limit), scratch
 
     def own_here(m: Trajectory, teams: int, rows: int) -> tuple[Any, ...]:
-        curve, scored, sums, against, _ = own(m, teams, rows)
-        return curve, scored, sums, (*against[:4], mdp.initial), np.empty((teams, 1, mdp.states, mdp.actions))
+        against = solution.V, solution.error, tables(mdp), TOLERANCE, mdp.initial
+        return m, times, against, Buffer((teams, 1, mdp.states, mdp.actions))
 
+    there = Recorder(_RECORD, own, exact=False)  # by sweeps
     if stages or mdp.states >= LONG:  # from there on a band is looked for
-        lost = Recorder(_RECORD_LOST, lambda m, teams, rows: ((times, *m.regret), tuple(m[:4]), tuple(m[5:]), (), ()))
-        declared = None if stages else Recorder(_RECORD, own, exact=False)
-        return compiled_measure("trajectory", init, results, lost, before=bring)._replace(recorder=declared)
+        lost = Recorder(_RECORD_LOST, lambda m, teams, rows: (m, times, (), ()))
+        measure = compiled_measure("trajectory", init, results, lost, before=bring)
+        return measure._replace(recorder=None if stages else there)
     here = Recorder(_RECORD_HERE, own_here)
-    return compiled_measure("trajectory", init, results, Recorder(_RECORD, own, exact=False, here=here))  # by sweeps
+    return compiled_measure("trajectory", init, results, there._replace(here=here))
 
 
 def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """An epoch of one seed; a team's."""
-    curve, scored, sums, against, scratch = own
-    xs, _, _, _, resets, lengths, firsts, _ = path
-    times, total, cursor, values = curve
-    before, loss, age, loss_error = scored
-    error, opened, base_error = sums
+    (before, loss, age, loss_error, curve, error, opened, base_error), times, against, scratch = own
+    _, _, _, _, _, lengths, firsts, _ = path
     if opening:
         losing(i, policy, before, loss, loss_error, against, scratch)
     if first():
         if opening:
             opened[i], base_error[i] = firsts[i] - 1, error[i]
-        along(i, i + 1, times, total, cursor, values, loss, age, firsts, lengths, xs, resets)
+        along(i, times, curve, loss, age, path)
         last = min(firsts[i] - 1 + lengths[i], times[times.shape[0] - 1])
         error[i] = base_error[i] + max(last - opened[i], 0) * loss_error[i]
 
@@ -180,19 +176,19 @@ losing = lose  # `bound` puts that of a target here
 
 
 @compiled
-def along(low, high, times, total, cursor, values, loss, age, first, length, state, reset):  # type: ignore[no-untyped-def]
-    """Step t of seeds low, ..., high - 1 adds the loss of x_t at its age."""
+def along(i, times, kept, loss, age, path):  # type: ignore[no-untyped-def]
+    """Step t of seed i adds the loss of x_t at its age."""
+    (total, cursor, values), (state, _, _, _, reset, length, first, _) = kept, path
     end, last = times[times.shape[0] - 1], loss.shape[1] - 1
-    for i in range(low, high):
-        for l in range(length[i]):
-            t = first[i] + l
-            if t > end:  # padding
-                break
-            total[i] += loss[i, min(age[i], last), state[i, l]]
-            age[i] = 0 if reset[i, l] else age[i] + 1
-            if times[cursor[i]] == t:
-                values[i, cursor[i]] = total[i]
-                cursor[i] += 1
+    for l in range(length[i]):
+        t = first[i] + l
+        if t > end:  # padding
+            break
+        total[i] += loss[i, min(age[i], last), state[i, l]]
+        age[i] = 0 if reset[i, l] else age[i] + 1
+        if times[cursor[i]] == t:
+            values[i, cursor[i]] = total[i]
+            cursor[i] += 1
 
 
 _RECORD, _RECORD_HERE, _RECORD_LOST = (bound(_record, losing=one) for one in (lose, lose_here, is_lost))

@@ -13,8 +13,6 @@ order does: then a sweep costs a product p V.
     bernstein   all have their least, and what is left of the mass goes to the best, each up to its most
     kl          as in `sets`, with the best of S(x, a) for the best of all states
 
-`capped` is for those that add a bonus: whatever it is, no kernel on S(x, a) promises more than the best of S(x, a).
-
 What becomes of a constant: where X is the number of outcomes of a row, it is B = |S(x, a)|; where X A counts pairs, it
 stays. Each learner says so in its own words, with what it is then guaranteed.
 """
@@ -29,7 +27,7 @@ from ravi._jit.functions import compiled
 from ravi._jit.teams import each
 from ravi.core import Problem, restrict
 from ravi.optimism.extended_value_iteration import Sets
-from ravi.optimism.sets import _product, arrange, most_stored_kl, prepare_kl, reranked, top_of, unranked
+from ravi.optimism.sets import _product, arrange, most_stored_kl, prepare_kl, reranked, unranked
 
 
 def uses_support(support: str) -> bool:
@@ -117,14 +115,6 @@ def most_in_stored_box(own, i, k, v, out):  # type: ignore[no-untyped-def]
                 w[q, j] += taken
                 mass -= taken
         out[q] = _product(K, to[q], w[q], v)
-
-
-@compiled
-def capped(own, i, v, Q):  # type: ignore[no-untyped-def]
-    """Q = min{Q, rewards + gamma max over S(x, a) of V}, in place."""
-    r, gamma, successors = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.successors
-    for q in each(Q.shape[0]):
-        Q[q] = min(Q[q], r[q] + gamma * top_of(successors[q], v))
 
 
 l1 = Sets(prepare_stored, most_stored_l1)

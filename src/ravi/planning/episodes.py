@@ -134,8 +134,8 @@ def solve_episodes(mdp: MDP) -> EpisodicSolution:
 
 
 def stages_of(mdp: MDP, policy: Any) -> Array:
-    """A policy by stage (S, X, A), of one for all stages (X, A) or by stage; a view, checked."""
-    table, S = validation.finite(policy, "policy"), mdp.episode or 0
+    """A policy by stage (S, X, A), of one table (X, A) or of an action per state for all stages; a view, checked."""
+    table, S = validation.of_actions(policy, mdp.actions), mdp.episode or 0
     shape = (mdp.states, mdp.actions)
     if table.shape not in (shape, (S, *shape)):
         raise validation.InputError(

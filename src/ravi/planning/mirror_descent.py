@@ -49,6 +49,9 @@ class Iterate(NamedTuple):
     log_policy: Floats
     policy: Floats
 
+    def __repr__(self) -> str:
+        return f"<Iterate: V of shape {self.V.shape}, Q and policy of shape {self.Q.shape}>"
+
 
 def md_mpi(
     mdp: AnyMDP,

@@ -6,11 +6,11 @@ import pyarrow as pa
 
 import ravi
 from ravi.ids import canonical
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.rows import failed_rows, rows_of
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 
 STEPS, POINTS = 20, 5
 SUITE = {
@@ -39,8 +39,7 @@ def made(learner="uniform", seeds=(0, 1, 2), steps=STEPS, points=POINTS):
 
 def rows(launch, learner="uniform", seeds=(0, 1, 2), **changed):
     """The rows of real runs; `changed` columns are as given."""
-    batch = rows_of(made(learner, tuple(seeds)), setting(learner), ravi.mdp("riverswim/4"), launch)
-    table = pa.Table.from_batches([batch])
+    table = rows_of(made(learner, tuple(seeds)), setting(learner), ravi.mdp("riverswim/4"), launch)
     for name, values in changed.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type))
@@ -48,8 +47,7 @@ def rows(launch, learner="uniform", seeds=(0, 1, 2), **changed):
 
 
 def failed(launch, learner="uniform", seeds=(0,), failure="learner"):
-    batch = failed_rows(setting(learner), seeds, launch, failure, "ValueError: no", "Traceback ...")
-    return pa.Table.from_batches([batch])
+    return failed_rows(setting(learner), seeds, launch, failure, "ValueError: no", "Traceback ...")
 
 
 def created(folder, suite=SUITE):

@@ -4,8 +4,7 @@ import sys
 import time
 
 from ravi import ids
-from ravi.lab.experiments.rows import unpacked
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.work import Outcome, Task
 
 RIVER = "riverswim/5,discount=0.9"
@@ -204,7 +203,7 @@ def through(executor, one, times=10_000):
 
 def bits(rows):
     """All of some rows but what need not be the same."""
-    return unpacked(rows).drop_columns(["seconds", "launch"]).to_pylist()
+    return rows.drop_columns(["seconds", "launch"]).to_pylist()
 
 
 def wait_for(file, lines=1, seconds=300.0):

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.suite_file.specification import Section, Suite, Tuning
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.agenda import Agenda, Shard
+from ravi.lab.experiments.suite import Section, Suite, Tuning
 
 WHOLE = Shard()
 TUNING = Tuning(budget=3, seeds=(100, 101), scale=(0.01, 1.0))
@@ -71,7 +71,7 @@ def test_what_sections_share_is_told_once_before_tuning_has_chosen():
     agenda = agenda_of(suite)
     agenda.advance()
     assert agenda.total == 30 + 6
-    assert plan.asked(suite, agenda.facts, {}).runs == 30
+    assert plan.asked(plan.planned(suite, agenda.facts, {})) == (set(), 30)
     assert len(carry_out(agenda)) == 30 + 6
 
 
@@ -95,7 +95,7 @@ def test_a_tuned_entry_runs_the_best_configuration_on_the_reported_seeds():
     assert len(done) == total == 20 + 6 + 20
     (record,) = records.values()
     assert record["configurations"][record["chosen"]]["learner"] == "ucrl2,scale=0.1"
-    assert plan.settings(agenda.suite, agenda.facts, records)[1].learner == "ucrl2,scale=0.1"
+    assert plan.planned(agenda.suite, agenda.facts, records)[1].setting.learner == "ucrl2,scale=0.1"
 
 
 def test_a_learner_with_nothing_to_tune_runs_once_for_both_columns():
@@ -118,7 +118,7 @@ def test_where_all_configurations_fail_nothing_is_reported():
         agenda.advance()
     assert (agenda.done, agenda.failed) == (6, 6)
     assert next(iter(records.values()))["chosen"] is None
-    assert plan.settings(agenda.suite, agenda.facts, records) == [None]
+    assert [one.setting for one in plan.planned(agenda.suite, agenda.facts, records)] == [None]
 
 
 @pytest.mark.parametrize("parts", [2, 3, 7])

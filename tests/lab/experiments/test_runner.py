@@ -13,14 +13,13 @@ import ravi
 from ravi import ids
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
-from ravi.lab.experiments.rows import unpacked
-from ravi.lab.experiments.runner import run_suite, shard_of
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
+from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report
@@ -107,8 +106,9 @@ def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_pa
 
 def driver_of(suite, store, launch, executor, shard=WHOLE, slice=30.0, **more):
     """A driver, as a launch has it."""
-    frozen = freeze(specify(suite), store)
-    agenda = Agenda(frozen.suite, frozen.facts, shard, store.keep_tuning, frozen.workers)
+    specified = specify(suite)
+    frozen = freeze(specified, store)
+    agenda = Agenda(specified, frozen.facts, shard, store.keep_tuning, frozen.workers)
     return Driver(store, launch, executor, agenda, frozen.contents, slice=slice, **more)
 
 
@@ -495,7 +495,7 @@ def test_an_error_that_cannot_be_told_is_told_as_far_as_can_be(tmp_path, monkeyp
     errors = {}
     for name in ("mute", "odd", "long", "okay"):
         setting = Setting("riverswim/4", ravi.mdp("riverswim/4").digest, f"rude:{name}", "", 10, 1)
-        (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
+        (row,) = work(Task(((setting, (0,)),), "here")).rows.to_pylist()
         assert row["failure"] == "learner"
         errors[name] = row
     assert errors["mute"]["error"].startswith("Mute: (its text cannot be had")
@@ -511,9 +511,9 @@ def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp
     setting = Setting(
         "riverswim/4", ravi.mdp("riverswim/4").digest, "edited:build", ids.source_of("edited:build"), 10, 1
     )
-    assert unpacked(work(Task(((setting, (0,)),), "here")).rows)["failure"].to_pylist() == [None]
+    assert work(Task(((setting, (0,)),), "here")).rows["failure"].to_pylist() == [None]
     (tmp_path / "edited.py").write_text("from ravi.learners.fixed import uniform as build  # not the same\n")
-    (row,) = unpacked(work(Task(((setting, (0,)),), "here")).rows).to_pylist()
+    (row,) = work(Task(((setting, (0,)),), "here")).rows.to_pylist()
     assert row["failure"] == "lost"  # the next launch runs it again
     assert "has changed since it was launched" in row["error"]
 
@@ -600,21 +600,6 @@ def test_it_runs_in_a_thread(undisturbed, tmp_path):
     thread.start()
     thread.join(120)
     assert bits(tmp_path / "thread") == bits(undisturbed)
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"])
-def test_shards_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="shard"):
-        shard_of(text)
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("hello")
-    with pytest.raises(InputError, match=r"thesis\.tex"):
-        run_suite(SMALL, tmp_path, workers=1)
-    assert os.listdir(tmp_path) == ["thesis.tex"]
-    with pytest.raises(InputError, match="is a file"):
-        run_suite(SMALL, tmp_path / "thesis.tex", workers=1)
 
 
 def test_workers_with_other_versions_are_refused(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from ravi import ids
 from ravi.lab.experiments import work as working
 from ravi.lab.experiments.rows import LEARNER as LEARNERS_OWN
-from ravi.lab.experiments.rows import rows_of, unpacked
+from ravi.lab.experiments.rows import rows_of
 from ravi.lab.experiments.work import Task, work
 from ravi.runtime import api
 from ravi.runtime import api as engine
@@ -66,7 +66,7 @@ def test_a_task_is_the_run_that_its_setting_says():
     one = task(seeds=(4, 2))
     world = ids.mdp(RIVER)
     made = engine.run(LEARNER, world, 2_000, [4, 2], points=20, keep_epochs=False)
-    rows = unpacked(work(one).rows)
+    rows = work(one).rows
     assert rows["seed"].to_pylist() == [4, 2]
     assert rows["regret"].to_pylist() == list(made.regret)
     assert rows["digest"].to_pylist() == rows_of(made, setting(one), world, "launch")["digest"].to_pylist()

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pyarrow as pa
 
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.rows import SCHEMA
-from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.measures.curve import grid
 
 PUBLISHED = {"scale": None, "step_scale": None}
@@ -28,10 +28,10 @@ def made(folder, suite, *, regret=None, power=None, fails=None, skips=None):
     store.create()
     store.freeze({"suite": suite.plain(), **facts.plain()})
     _tune(store, suite, facts)
-    settings = plan.settings(suite, facts, store.tuning())
+    planned = plan.planned(suite, facts, store.tuning())
     seen, rows = set(), []
     with store.launch(MANIFEST) as launch:
-        for entry, setting in zip(suite.entries, settings, strict=True):
+        for entry, _, setting in planned:
             for seed in entry.seeds:
                 if (setting.digest, seed) in seen or (skips and skips(entry, seed)):
                     continue

@@ -4,7 +4,6 @@ import json
 import os
 import re
 from html import unescape
-from html.parser import HTMLParser
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 import ravi
 from ravi.display.numbers import decimals, estimate_and_interval, number
-from ravi.lab.experiments import recorded
+from ravi.lab.experiments import parts
 from ravi.lab.experiments.results import Results
 from ravi.lab.experiments.store import Store
 from ravi.lab.report.curves import spread
@@ -26,6 +25,7 @@ from ravi.statistics.rates import rates
 from ravi.validation import InputError
 from tests.lab.experiments.stores import created, rows
 from tests.lab.report.folders import made
+from tests.support.html import Read
 
 EVIL = "<script>alert(1)</script>"
 SUITE = {
@@ -53,51 +53,6 @@ def one(**changed):
 def shown(found, most=4):
     """An estimate with its interval, as the page has it."""
     return " ".join(estimate_and_interval(*found[:3], most)).strip().replace("-", "−")
-
-
-VOID = ("meta", "link", "input", "br")
-
-
-class Read(HTMLParser):
-    """What is on a page, and whether its elements are closed in order."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.tags, self.open, self.text, self.scripts, self.tables = [], [], [], [], []
-        self.feed(text)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs), tuple(self.open)))
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("th", "td"):
-            self.tables[-1][-1].append("")
-        if tag not in VOID and not (self.open and self.open[-1] == "svg" and tag == "line"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        inside = self.open[-1] if self.open else ""
-        if "td" in self.open or "th" in self.open:
-            self.tables[-1][-1][-1] += data
-        (self.scripts if inside == "script" else self.text).append(data)
-
-    def words(self):
-        return " ".join("".join(self.text).split())
-
-    def table(self, *heads):
-        """The first table with these headings, as rows of texts."""
-        found = next(rows for rows in self.tables if set(heads) <= {cell.strip() for cell in rows[0]})
-        return [[" ".join(cell.split()) for cell in row] for row in found]
-
-    def of(self, tag):
-        return [attrs for name, attrs, _ in self.tags if name == tag]
 
 
 @pytest.fixture(scope="module")
@@ -228,9 +183,9 @@ def test_figures_draw_the_runs(folder, page):
 
 def test_the_page_reads_every_part_once_and_asks_no_database(folder, text, tmp_path, monkeypatch):
     """What a page costs is opening the folder, and reading its curves once; it is written as it is made."""
-    read, original = [], recorded._read
+    read, original = [], parts._read
     monkeypatch.setattr(
-        recorded,
+        parts,
         "_read",
         lambda names, lines, column: (
             read.append({int(k) for line in lines.values() for k in line[:, 0]}) or original(names, lines, column)

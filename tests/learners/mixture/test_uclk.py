@@ -201,7 +201,7 @@ def beta_of(make, mdp, t):
 
 def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():
     T, mdp = 300, ids.mdp("ensemble/3,8,2,3,discount=0.8")
-    seen, _, _ = phases_of(threshold(mdp.problem, T, alpha=0.1, scale=0.1), mdp, T, 4)
+    seen, _, _ = phases_of(threshold(mdp.problem, T, accuracy=0.8, scale=0.1), mdp, T, 4)
     mixed = 0
     for state in seen:
         for i in range(4):
@@ -210,10 +210,10 @@ def test_what_is_unknown_is_worth_H_and_what_is_known_is_planned():
             np.testing.assert_allclose(state.Q[i], Q, atol=1e-5)
             mixed += 0 < state.unknown[i].sum() < state.unknown[i].size
     assert mixed > 0
-    nothing = run(threshold(mdp.problem, T, alpha=0.0), mdp, T, 2)
+    nothing = run(threshold(mdp.problem, T, accuracy=1e-300), mdp, T, 2)
     assert (mdp.horizon == nothing.state.Q).all()
     assert (nothing.state.policy[:, :, 0] == 1).all()
-    everything = run(threshold(mdp.problem, T, alpha=1e9), mdp, T, 2).state
+    everything = run(threshold(mdp.problem, T, accuracy=1e9), mdp, T, 2).state
     for i in range(2):
         here = MDP(
             rewards=mdp.rewards, successors=mdp.successors, transitions=mdp.features @ everything.theta[i],
@@ -298,8 +298,3 @@ def test_an_inverse_that_has_become_nonsense_is_refused_at_the_next_plan(make, o
     with pytest.raises(InputError, match="positive definite"):
         run(learner._replace(plan=plan), mdp, T, 1)
     assert len(plans) == 3
-
-
-# What every learner must do
-
-T = 400

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ravi.lab.experiments.agenda import COLUMNS, Agenda, Job
 from ravi.lab.experiments.executors import Executor, Lost
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.rows import LOST, failed_rows, unpacked
-from ravi.lab.experiments.schedule.agenda import COLUMNS, Agenda
-from ravi.lab.experiments.schedule.jobs import Job
+from ravi.lab.experiments.rows import LOST, failed_rows
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.work import Outcome, Task
 from ravi.runtime.archive import Unwritable
@@ -180,7 +179,7 @@ class Driver:
             for setting in work.job.variants:
                 self.agenda.runs[setting.digest].pace = back.seconds / back.plays
         if back.rows is not None:
-            self._keep(unpacked(back.rows))
+            self._keep(back.rows)
         work.plays = 0.0 if back.rows is not None else work.plays + back.plays
         work.apart |= back.apart
         for name, content in back.checkpoints.items():
@@ -207,7 +206,7 @@ class Driver:
             why, _, last = lost.why.partition("\n")
             error = f"{lost.what} {work.losses} times; at last {why}"
             rows = failed_rows(setting, seeds[:1], self.launch, LOST, error, last)
-            self._keep(pa.Table.from_batches([rows]))
+            self._keep(rows)
         else:
             work.apart = True
         work.losses = TRIES - 1
@@ -237,7 +236,7 @@ class Driver:
             self.stored = self.agenda.done, self.agenda.failed
 
     def _read(self) -> None:
-        for table in self.store.read(COLUMNS):
+        for table in self.store.read(COLUMNS).values():
             self.agenda.settle(table)
         self._advance()
 
@@ -267,6 +266,6 @@ class Driver:
 
 def settled(store: Store, retry: bool = False) -> Iterator[pa.Table]:
     """The runs that need not be made: those in the store, but for what is to be tried again."""
-    for table in store.read(COLUMNS):
+    for table in store.read(COLUMNS).values():
         again = pc.is_valid(table["failure"]) if retry else pc.equal(table["failure"], LOST)
         yield table.filter(pc.invert(pc.fill_null(again, False)))

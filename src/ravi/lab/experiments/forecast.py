@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 from ravi import validation
 from ravi.display.printable import ENDLESS, columns, counted, printable, titled
 from ravi.display.progress import Progress
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.agenda import GUESS, Agenda
 from ravi.lab.experiments.driver import settled
-from ravi.lab.experiments.freezing import chosen, compared, is_results
+from ravi.lab.experiments.freezing import chosen, compared
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.runner import shard_of
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.agenda import Agenda
-from ravi.lab.experiments.schedule.jobs import GUESS
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Entry
+from ravi.lab.experiments.suite import Entry
 from ravi.lab.experiments.work import briefly, until
 from ravi.machine import cores
 from ravi.runtime import api as engine
@@ -91,13 +90,13 @@ def forecast(
     progress: Progress | None = None,
 ) -> Forecast:
     """Say what `run_suite` would do. Nothing is written."""
-    wanted = chosen(suite, seeds, allow_code)
+    wanted, own = chosen(suite, seeds, allow_code)
     mdps: dict[str, World] = {}
     store = None if folder is None else Store(Path(folder))
     if store is None:
         facts = plan.facts_of(wanted, mdps)
     else:  # what `run_suite` would refuse is refused
-        facts, mdps = compared(wanted, store, adopt, mix_versions, own=Path(str(suite)) if is_results(suite) else None)
+        facts, mdps = compared(wanted, store, own, adopt, mix_versions)
     agenda = Agenda(wanted, facts, shard_of(shard), keep=lambda subject, record: None)
     for table in settled(store, retry) if store is not None else ():
         agenda.settle(table)
@@ -119,7 +118,8 @@ def forecast(
         runs = len(entry.seeds)
         lines.append(Line(entry.section, entry.mdp, entry.label, entry.column, entry.steps, runs, tuning, seconds))
     left = agenda.seconds_left
-    reported = plan.asked(wanted, facts, {}).runs
+    known, waiting = plan.asked(plan.planned(wanted, facts, {}))
+    reported = len(known) + waiting
     return Forecast(wanted.name, lines, agenda.total, reported, agenda.done, left, n, len(speeds), len(pairs))
 
 

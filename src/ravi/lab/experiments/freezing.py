@@ -12,28 +12,33 @@ from typing import Any, NamedTuple
 from ravi import ids
 from ravi.core import MDP
 from ravi.ids import allow_imports
+from ravi.lab.experiments import plan
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.store import Damaged, Store
-from ravi.lab.experiments.suite_file.specification import Suite, differences
-from ravi.lab.experiments.suite_file.specify import specify
-from ravi.runtime import gpu as device
+from ravi.lab.experiments.suite import Suite, differences
 from ravi.runtime.api import check_device
 from ravi.runtime.result import versions
 from ravi.runtime.world import Tabular, World
 from ravi.validation import InputError
 
 
-def chosen(suite: str | os.PathLike[str] | Mapping[str, Any], seeds: Any = None, allow_code: bool = False) -> Suite:
-    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder. allow_code: see `vetted`."""
-    if is_results(suite):
-        store = Store(Path(str(suite)))
-        held = store.specification()
-        assert held is not None
-        frozen = specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
-        vetted(frozen, store, allow_code)
-        return frozen
-    return specify(suite, seeds=seeds)
+def chosen(
+    suite: str | os.PathLike[str] | Mapping[str, Any] | Suite, seeds: Any = None, allow_code: bool = False
+) -> tuple[Suite, Store | None]:
+    """The suite that is meant: shipped, in a file, Python data, or frozen in a folder of results, and this folder.
+
+    allow_code: see `vetted`.
+    """
+    if isinstance(suite, Suite):
+        return suite, None
+    if not isinstance(suite, (str, os.PathLike)) or not os.path.isfile(Path(suite) / "specification.json"):
+        return specify(suite, seeds=seeds), None
+    store = Store(Path(suite))
+    held = store.specification() or {}
+    frozen = specify(held["suite"], seeds=seeds, build=False)  # its MDPs' files may be gone: the folder has them
+    vetted(frozen, store, allow_code)
+    return frozen, store
 
 
 def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
@@ -56,16 +61,11 @@ def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
         said += [(str(row.get(key)), f"tuning/{subject}.json") for row in rows for key in ("mdp", "learner")]
     for text, file in said:
         if text not in kept:
-            ids.trusted(text, str(store.folder / file))
-
-
-def is_results(suite: Any) -> bool:
-    """Whether a suite is meant by the folder of its results."""
-    return isinstance(suite, (str, os.PathLike)) and os.path.isfile(Path(suite) / "specification.json")
+            ids.check_trust(text, str(store.folder / file))
 
 
 def compared(
-    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None
+    suite: Suite, store: Store, own: Store | None, adopt: bool = False, mix_versions: bool = False
 ) -> tuple[plan.Facts, dict[str, World]]:
     """What the ids of a suite stand for, and its MDPs; an error where the folder is not of this suite and versions.
 
@@ -75,13 +75,12 @@ def compared(
     held = _frozen(store, suite)
     mdps: dict[str, World] = {}
     if own is not None:
-        named = Store(own)
-        for name, digest in plan.facts_from(named.specification() or {}).mdps.items():
-            if (kept := named.mdp(digest)) is not None:
+        for name, digest in plan.facts_from(own.specification() or {}).mdps.items():
+            if (kept := own.mdp(digest)) is not None:
                 mdps[name] = Tabular(MDP.load(kept))
             elif ids.is_file(name) and not Path(name).exists():
-                why = named.troubles[-1] if named.troubles else f"mdps/{digest}.mdp: absent"
-                raise Damaged(f"{own}: {why}; put back {name}, from which it is made again")
+                why = own.troubles[-1] if own.troubles else f"mdps/{digest}.mdp: absent"
+                raise Damaged(f"{own.folder}: {why}; put back {name}, from which it is made again")
     facts = plan.facts_of(suite, mdps)
     if held is not None:
         lines = differences(held["suite"], suite.plain()) + plan.changed(plan.facts_from(held), facts)
@@ -99,18 +98,23 @@ def compared(
 class Frozen(NamedTuple):
     """A suite as a folder has it."""
 
-    suite: Suite
     facts: plan.Facts  # what its ids stand for
     contents: dict[str, bytes]  # of MDPs that no id of this library builds
     workers: int  # for how many, of all drivers, its runs are divided into jobs: those of the first launch
 
 
 def freeze(
-    suite: Suite, store: Store, adopt: bool = False, mix_versions: bool = False, own: Path | None = None,
-    workers: int = 1,
+    suite: Suite, store: Store, own: Store | None = None, adopt: bool = False, mix_versions: bool = False,
+    workers: int = 1, device: str = "cpu",
 ) -> Frozen:  # fmt: skip
-    """Make the folder this suite's; its MDPs that no id builds are kept. See `compared`."""
-    facts, mdps = compared(suite, store, adopt, mix_versions, own)
+    """Make the folder this suite's; its MDPs that no id builds are kept. See `compared`.
+
+    Nothing is written where not all of the suite can run on this device.
+    """
+    facts, mdps = compared(suite, store, own, adopt, mix_versions)
+    if device == "gpu":
+        for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
+            check_device(device, mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
     store.create()
     contents = {}
     for name, digest in facts.mdps.items():
@@ -122,20 +126,7 @@ def freeze(
     workers = divided if isinstance(divided, int) and divided > 0 else workers
     if adopt or workers != divided:
         store.freeze({"suite": suite.plain(), **facts.plain(), "workers": workers})
-    return Frozen(suite, facts, contents, workers)
-
-
-def runs_there(
-    suite: Suite, store: Store, adopt: bool, mix_versions: bool, own: Path | None, workers: int | None,
-    cluster: str | None,
-) -> None:  # fmt: skip
-    """An error where not all of a suite can run on the GPU of this machine; nothing is written. See `compared`."""
-    if cluster is not None or workers not in (None, 1):
-        raise InputError("device=gpu is the GPU of this machine, and one worker's: leave out cluster and workers")
-    device.target()
-    mdps = compared(suite, store, adopt, mix_versions, own)[1]
-    for mdp, learner, steps, record in dict.fromkeys((e.mdp, e.learner, e.steps, e.record) for e in suite.entries):
-        check_device("gpu", mdps[mdp].learner(learner, steps), mdps[mdp], steps, record)
+    return Frozen(facts, contents, workers)
 
 
 def _frozen(store: Store, suite: Suite) -> dict[str, Any] | None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ravi.lab.experiments.rows import NUMBER, SCHEMA, TEXT, WHOLE
+from ravi.lab.experiments.rows import NUMBER, TEXT, WHOLE
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -71,32 +68,14 @@ def answer(query: str, runs: ds.Dataset, tried: pa.Table, entries: Callable[[], 
             raise InputError(f"{error}{hint}\nViews: {', '.join(views)}{missing}") from None
 
 
-def distinct_runs(parts: Sequence[Path], place: np.ndarray, sizes: Sequence[int]) -> ds.Dataset:
-    """Every distinct run, with its curves, read from the parts only as far as a query needs.
-
-    place: (part, row) of each of them; sizes: how many rows a part has.
-    """
-    import pyarrow.dataset as ds
-
-    files, tables = [], [SCHEMA.empty_table()]
-    for part, path in enumerate(parts):
-        kept = np.sort(place[place[:, 0] == part, 1])
-        if len(kept) == sizes[part]:
-            files.append(str(path))
-        elif len(kept):  # it holds rows that others replace
-            tables.append(pq.ParquetFile(path).read().take(kept))
-    inside = ds.dataset(pa.concat_tables(tables))
-    return ds.dataset([ds.dataset(files, schema=SCHEMA, format="parquet"), inside]) if files else inside
-
-
 def tried(tuning: dict[str, dict[str, Any]]) -> pa.Table:
     """One row for every configuration that tuning has tried."""
-    rows = []
-    for subject, record in tuning.items():
-        told = {name: record.get(name) for name in TUNING.names} | {"subject": subject}
-        for number, one in enumerate(record.get("configurations", ())):
-            measured = {name: one.get(name) for name in ("scale", "step_scale", "setting", "regret")}
-            measured |= {name: one.get(name) for name in ("standard_error", "failed")}
-            measured |= {"configuration": number, "configured": one.get("learner")}
-            rows.append(told | measured | {"chosen": number == record.get("chosen")})
+    rows = [
+        {
+            **record, **one, "subject": subject, "learner": record.get("learner"), "configured": one.get("learner"),
+            "configuration": number, "chosen": number == record.get("chosen"),
+        }
+        for subject, record in tuning.items()
+        for number, one in enumerate(record["configurations"])
+    ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=TUNING)

@@ -2,30 +2,28 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from hashlib import sha256
 from math import inf
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi import ids, validation
-from ravi.core import MDP
+from ravi.lab.experiments import plan
 from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.freezing import vetted
 from ravi.lab.experiments.manifest import differing
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.results import Results, results
 from ravi.lab.experiments.rows import digests as hashes
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.settings import Setting, run_id
-from ravi.lab.experiments.schedule.tuning import best
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Section, Suite
+from ravi.lab.experiments.suite import Section, Suite
+from ravi.lab.experiments.tuning import best
 from ravi.runtime.result import versions
-from ravi.runtime.world import world_named
+from ravi.runtime.world import find_world
 from ravi.validation import InputError
 
 
@@ -75,25 +73,25 @@ def reproduce(
     then run (docs/guides/security.md).
     """
     held = results(folder)
-    wanted = _chosen(held, runs)
-    if not wanted:
+    rows = held.table(["run", "setting", "seed", "digest"], where="failure IS NULL").to_pylist()
+    if runs is not None:
+        n = validation.whole(runs, "runs", 1)
+        rows = sorted(rows, key=lambda row: sha256(row["run"].encode()).digest())[:n]
+    if not rows:
         raise InputError(f"{folder} holds no run that succeeded: there is nothing to reproduce")
-    vetted(held.suite, Store(Path(held.folder)), allow_code)
+    vetted(held.suite, Store(held.folder), allow_code)
     now = {"versions": versions()}
     other = list(dict.fromkeys(line for made in held.manifests.values() for line in differing(made, now)))
     known, changed = _settings(held)
     changed += _other_choices(held)
-    sections: list[Section] = []
+    seeds: dict[str, list[int]] = {}
     digests: dict[str, str] = {}  # run -> what came out at first
-    unknown = 0
-    for setting, seeds in wanted.items():
-        if setting in known:
-            sections.append(_section(known[setting], sorted(seeds)))
-            digests |= {run_id(setting, seed): digest for seed, digest in seeds.items()}
-        else:
-            unknown += len(seeds)
-    if unknown:
-        changed.append(f"{unknown:,} runs are not of the folder's suite and tuning as they are now")
+    for row in rows:
+        if row["setting"] in known:
+            seeds.setdefault(row["setting"], []).append(row["seed"])
+            digests[row["run"]] = row["digest"]
+    if len(digests) < len(rows):
+        changed.append(f"{len(rows) - len(digests):,} runs are not of the folder's suite and tuning as they are now")
     found: dict[str, str | None] = {}
     stopped: list[Status] = []
 
@@ -102,77 +100,67 @@ def reproduce(
         if progress is not None:
             progress(status)
 
-    if sections:
+    if seeds:
+        sections = tuple(
+            Section(
+                name, (known[name].mdp,), {known[name].learner: known[name].learner}, (known[name].steps,),
+                tuple(sorted(some)), points=known[name].points, record=known[name].record,
+            )
+            for name, some in seeds.items()
+        )  # fmt: skip
         with tempfile.TemporaryDirectory(prefix="ravi-reproduce-") as place:
-            suite = Suite("reproduction", tuple(sections), device=held.suite.device)
-            again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell)
-            table = again.table(["run", "digest"])
-            found = dict(zip(table["run"].to_pylist(), table["digest"].to_pylist(), strict=True))
+            suite = Suite("reproduction", sections, device=held.suite.device)
+            again = run_suite(suite, place, workers=workers, cluster=cluster, progress=tell).runs
+            found = dict(zip(again["run"].to_pylist(), again["digest"].to_pylist(), strict=True))
     if stopped:
         raise KeyboardInterrupt("stopped before all runs were made again")
     different = [run for run, digest in digests.items() if found.get(run) not in (None, digest)]
     failed = [run for run in digests if found.get(run) is None]
-    made = len(digests) - len(failed)
-    return Reproduction(str(folder), len(held.runs), made, different, altered(held, wanted), failed, changed, other)
+    compared, wrong = len(digests) - len(failed), altered(held, {row["run"] for row in rows})
+    return Reproduction(str(folder), len(held.runs), compared, different, wrong, failed, changed, other)
 
 
-def altered(held: Results, wanted: Mapping[str, Collection[int]] | None = None) -> list[str]:
-    """The runs (of these settings and seeds, or all) whose stored numbers do not have the hash that their row names."""
+def altered(held: Results, runs: Collection[str] | None = None) -> list[str]:
+    """The runs (of these, or all) whose stored numbers do not have the hash that their row names."""
     found = []
-    for setting in wanted if wanted is not None else dict.fromkeys(held.runs["setting"].to_pylist()):
+    every = held.runs["run"].to_pylist() if runs is None else runs
+    for setting in sorted({run.rpartition("-")[0] for run in every}):
         rows = held.table(where=f"setting = '{setting}'")
-        for seed, named, true in zip(rows["seed"].to_pylist(), rows["digest"].to_pylist(), hashes(rows), strict=True):
-            if named != true and (wanted is None or seed in wanted[setting]):
-                found.append(run_id(setting, seed))
+        for run, named, true in zip(rows["run"].to_pylist(), rows["digest"].to_pylist(), hashes(rows), strict=True):
+            if named != true and (runs is None or run in runs):
+                found.append(run)
     return found
 
 
 def _other_choices(held: Results) -> list[str]:
     """Tuning records that do not follow from the runs that they are about."""
-    regrets: dict[str, dict[int, float]] = {}
-    table = held.table(["setting", "seed", "regret"])
-    for row in table.to_pylist():
-        regrets.setdefault(row["setting"], {})[row["seed"]] = inf if row["regret"] is None else row["regret"]
+    rows = held.runs.select(["setting", "seed", "regret"]).to_pylist()
+    regrets = {(row["setting"], row["seed"]): inf if row["regret"] is None else row["regret"] for row in rows}
     lines = []
     for subject, record in held.tuning.items():
         if record.get("missing"):  # it has chosen nothing yet
             continue
-        seen = [
-            [regrets.get(one["setting"], {}).get(s, inf) for s in record["seeds"]] for one in record["configurations"]
-        ]
-        means = [float(np.array(values).mean()) for values in seen]
-        told = [inf if one["regret"] is None else one["regret"] for one in record["configurations"]]
-        if best(means) != record["chosen"] or not np.array_equal(means, told):
+        tried, seeds = record["configurations"], record["seeds"]
+        means = [float(np.mean([regrets.get((one["setting"], s), inf) for s in seeds])) for one in tried]
+        said = [inf if one["regret"] is None else one["regret"] for one in tried]
+        if best(means) != record["chosen"] or not np.array_equal(means, said):
             lines.append(
                 f"tuning/{subject}.json does not follow from its runs ({record['learner']} on {record['mdp']})"
             )
     return lines
 
 
-def _chosen(held: Results, runs: int | None) -> dict[str, dict[int, str]]:
-    """Setting -> seed -> digest, of runs that succeeded; the first so many by the hashes of their ids."""
-    table = held.table(["setting", "seed", "digest", "failure"])
-    rows = [row for row in table.to_pylist() if row["failure"] is None]
-    if runs is not None:
-        least = validation.whole(runs, "runs", 1)
-        rows = sorted(rows, key=lambda row: sha256(run_id(row["setting"], row["seed"]).encode()).digest())[:least]
-    wanted: dict[str, dict[int, str]] = {}
-    for row in rows:
-        wanted.setdefault(row["setting"], {})[row["seed"]] = row["digest"]
-    return wanted
-
-
 def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
     """Every setting of the folder's suite and its tuning, with its MDP where it can be found; what has changed."""
-    store, suite = Store(Path(held.folder)), held.suite
+    store = Store(held.folder)
     frozen = plan.facts_from(store.specification() or {})
     changed: dict[str, str] = {}  # MDP or learner -> why it cannot be made as it was
     places = {}
     for name, digest in frozen.mdps.items():
         kept = store.mdp(digest)
-        places[name] = name if kept is None else str(kept.absolute())
+        places[name] = name if kept is None else str(kept)
         try:
-            if plan.digest_of(name, world_named(name if kept is None else MDP.load(kept))) != digest:
+            if plan.digest_of(name, find_world(places[name])) != digest:
                 changed[digest] = f"{name} is another MDP now"
         except InputError as error:
             changed[digest] = f"{name}: {error}"
@@ -183,7 +171,7 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
         except InputError as error:
             changed[fact["source"]] = f"{name}: {error}"
     sources = {fact["id"]: fact["source"] for fact in frozen.learners.values()}
-    found = [setting for setting in plan.settings(suite, frozen, held.tuning) if setting is not None]
+    found = [one.setting for one in plan.planned(held.suite, frozen, held.tuning) if one.setting is not None]
     found += [
         Setting(record["mdp"], record["mdp_digest"], tried["learner"], sources[record["learner"]], record["steps"], 1)
         for record in held.tuning.values()
@@ -196,10 +184,3 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
         if setting.mdp_digest not in changed and setting.source not in changed
     }
     return sound, list(changed.values())
-
-
-def _section(setting: Setting, seeds: list[int]) -> Section:
-    return Section(
-        name=setting.digest, mdps=(setting.mdp,), learners={setting.learner: setting.learner}, steps=(setting.steps,),
-        seeds=tuple(seeds), points=setting.points, record=setting.record,
-    )  # fmt: skip

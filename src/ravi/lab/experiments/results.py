@@ -1,8 +1,7 @@
 """A folder of results, opened for reading: tables, SQL, NumPy arrays, and what is wrong with it.
 
 Opening takes a snapshot of the parts that are whole, each compared with the hash in its name; others may go on writing.
-A run that is there twice counts once: rows of success go before rows of failure, then the part's name decides. Two
-rows of one run with different bits are a conflict, and are named. Nothing is ever written into the folder.
+A run that is there twice counts once (`ravi.lab.experiments.parts`). Nothing is ever written into the folder.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,15 +21,12 @@ import pyarrow.compute as pc
 from ravi import validation
 from ravi.core import Floats, Ints
 from ravi.display import html
-from ravi.display.printable import ENDLESS, columns, printable
-from ravi.lab.experiments import overview, queries
-from ravi.lab.experiments.distinct import ORDER, SCALARS, distinct
+from ravi.display.printable import ENDLESS, columns, counted, printable, titled
+from ravi.lab.experiments import queries
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.overview import KEYS, listed
-from ravi.lab.experiments.recorded import curves_of
-from ravi.lab.experiments.rows import CURVES, SCHEMA
-from ravi.lab.experiments.store import Store, Trouble, opened
-from ravi.machine import cores
+from ravi.lab.experiments.parts import ORDER, curves_of, dataset_of, distinct
+from ravi.lab.experiments.rows import CURVES, SCALARS, SCHEMA
+from ravi.lab.experiments.store import Store, Trouble
 from ravi.measures.curve import grid
 from ravi.runtime.result import setting_columns
 from ravi.statistics.scores import Line, lines
@@ -41,10 +36,12 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pandas import DataFrame
 
-    from ravi.lab.experiments.schedule.settings import Setting
-    from ravi.lab.experiments.suite_file.specification import Entry, Suite
+    from ravi.lab.experiments.plan import Planned
+    from ravi.lab.experiments.suite import Entry, Suite
 
 NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
+LISTED = 12  # names, and choices, in a message
+HEAD = ("section", "MDP", "learner", "column", "T", "seeds", "failed", "mean regret")
 
 
 class DamagedWarning(UserWarning):
@@ -99,14 +96,15 @@ class Results:
             raise InputError(f"{folder} is no folder of results: it has neither specification.json nor parts")
         store = Store(self.folder)
         self.troubles: list[Trouble] = store.troubles
-        self.parts, tables = self._opened()  # the names of those that are whole
+        tables = store.read(SCALARS)
+        self.parts = [*tables]  # the names of those that are whole
         self.manifests: dict[str, dict[str, Any]] = store.manifests()  # after the parts, which are written after them
         records = store.tuning()
         self.tuning: dict[str, dict[str, Any]] = {name: record for name, record in records.items() if _sound(record)}
         foreign = [name for name in records if name not in self.tuning]
         self.troubles += [Trouble(f"tuning/{name}.json", "foreign: it is no record of tuning") for name in foreign]
-        self.runs, self._place, self.conflicts = distinct(self.parts, tables)
-        self._whole = [table.num_rows for table in tables]
+        self.runs, self._place, self.conflicts = distinct(tables)
+        self._sizes = [table.num_rows for table in tables.values()]
         del tables
         pa.default_memory_pool().release_unused()
         launches = pc.unique(self.runs["launch"]).to_pylist()
@@ -115,28 +113,10 @@ class Results:
             self.troubles.append(Trouble(f"manifests/{launch}.json", "absent, though there are runs of this launch"))
         self._warn()
 
-    def _opened(self) -> tuple[list[str], list[pa.Table]]:
-        """The names of the parts that are whole, in order, and all of them but the curves."""
-
-        def read(name: str) -> pa.Table | str:
-            part = opened(folder / name)
-            try:
-                return part if isinstance(part, str) else part.read(SCALARS, use_threads=False)
-            except (OSError, pa.ArrowException) as error:
-                return f"damaged: {error}"
-
-        folder = self.folder / "parts"
-        names = sorted(name for name in os.listdir(folder) if not name.startswith(".")) if folder.is_dir() else []
-        with ThreadPoolExecutor(min(8, cores())) as pool:
-            found = dict(zip(names, pool.map(read, names), strict=True))
-        self.troubles.extend(Trouble(f"parts/{name}", why) for name, why in found.items() if isinstance(why, str))
-        whole = {name: table for name, table in found.items() if not isinstance(table, str)}
-        return list(whole), list(whole.values())
-
     def _warn(self) -> None:
         where = printable(str(self.folder))
         if self.troubles:
-            named = listed([printable(str(trouble)) for trouble in self.troubles])
+            named = _listed([printable(str(trouble)) for trouble in self.troubles])
             warnings.warn(f"{where}: left out what is damaged or foreign: {named}", DamagedWarning, stacklevel=4)
         if self.conflicts:
             launches = list(dict.fromkeys(launch for conflict in self.conflicts for launch in conflict.launches))
@@ -147,7 +127,7 @@ class Results:
             )
             warnings.warn(
                 f"{where}: {len(self.conflicts)} runs were made twice, with different bits: "
-                f"{listed([str(conflict) for conflict in self.conflicts])}{why}",
+                f"{_listed([str(conflict) for conflict in self.conflicts])}{why}",
                 ConflictWarning,
                 stacklevel=4,
             )
@@ -168,58 +148,46 @@ class Results:
 
     @cached_property
     def suite(self) -> Suite:
-        from ravi.lab.experiments.suite_file.specify import specify
+        from ravi.lab.experiments.reading import specify
 
         return specify(self.specification, build=False)
 
     @cached_property
-    def entries(self) -> pa.Table:
-        """One row for every entry of the suite, with the setting by which it is scored."""
-        rows = [
-            {
-                "section": entry.section, "column": entry.column, "label": entry.label, "mdp": entry.mdp,
-                "learner": entry.learner, "steps": entry.steps, "seeds": entry.seeds,
-                "setting": None if setting is None else setting.digest,
-            }
-            for entry, setting in self._planned
-        ]  # fmt: skip
-        return pa.Table.from_pylist(rows, schema=queries.ENTRIES)
+    def _planned(self) -> list[Planned]:
+        from ravi.lab.experiments import plan
+
+        return plan.planned(self.suite, plan.facts_from(self._frozen), self.tuning)
 
     @cached_property
-    def _planned(self) -> list[tuple[Entry, Setting | None]]:
-        from ravi.lab.experiments.schedule.plan import facts_from, settings
-
-        found = settings(self.suite, facts_from(self._frozen), self.tuning)
-        return list(zip(self.suite.entries, found, strict=True))
+    def entries(self) -> pa.Table:
+        """One row for every entry of the suite, with the setting by which it is scored."""
+        rows = [{**one.entry._asdict(), "setting": one.setting and one.setting.digest} for one in self._planned]
+        return pa.Table.from_pylist(rows, schema=queries.ENTRIES)
 
     @cached_property
     def untuned(self) -> dict[tuple[Any, ...], str]:
         """Why tuning has not chosen for an entry, where it has not, by section, mdp, steps, label and column."""
-        from ravi.lab.experiments.schedule.plan import facts_from, subject_of
-        from ravi.lab.experiments.schedule.tuning import lacking
+        from ravi.lab.experiments.tuning import lacking
 
-        facts, found = facts_from(self._frozen), {}
-        for entry, setting in self._planned:
-            subject = subject_of(entry, facts, self.suite.tuning)
-            if setting is None and subject is not None:
-                found[tuple(getattr(entry, key) for key in KEYS)] = lacking(self.tuning.get(subject.digest))
-        return found
+        return {
+            _key(one.entry): lacking(self.tuning.get(one.subject.digest))
+            for one in self._planned
+            if one.setting is None and one.subject is not None
+        }
 
     @cached_property
     def counts(self) -> Counts:
         """How many runs the suite asks for, and how many there are."""
-        from ravi.lab.experiments.schedule.plan import asked, facts_from
+        from ravi.lab.experiments.plan import asked
 
-        wanted = asked(self.suite, facts_from(self._frozen), self.tuning)
-        failed = self.runs["failure"].is_valid().to_pylist()
-        runs = zip(self.runs["setting"].to_pylist(), self.runs["seed"].to_pylist(), strict=True)
-        made = [fails for run, fails in zip(runs, failed, strict=True) if run in wanted.known]
-        bad = sum(made)
-        return Counts(wanted.runs, len(made) - bad, bad, self.runs.num_rows - len(made))
+        known, waiting = asked(self._planned)
+        rows = zip(*(self.runs[name].to_pylist() for name in ("setting", "seed", "failure")), strict=True)
+        failed = [failure is not None for *run, failure in rows if tuple(run) in known]
+        return Counts(len(known) + waiting, failed.count(False), failed.count(True), self.runs.num_rows - len(failed))
 
     def unfinished(self) -> list[str]:
         """The tunings that are not final, and why: trials are missing."""
-        from ravi.lab.experiments.schedule.tuning import lacking
+        from ravi.lab.experiments.tuning import lacking
 
         return [
             printable(f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}")
@@ -256,8 +224,11 @@ class Results:
 
     @cached_property
     def _dataset(self) -> ds.Dataset:
-        paths = [self.folder / "parts" / part for part in self.parts]
-        return queries.distinct_runs(paths, self._place, self._whole)
+        return dataset_of(self._paths, self._place, self._sizes)
+
+    @property
+    def _paths(self) -> list[Path]:
+        return [self.folder / "parts" / part for part in self.parts]
 
     # Arrays.
 
@@ -274,7 +245,7 @@ class Results:
         must_be(name, NAMES, "curve")
         entry = self._entry(which)
         chosen = self._rows(entry)
-        times = grid(self._planned[entry][0].steps, self._planned[entry][0].points)
+        times = grid(self._planned[entry].entry.steps, self._planned[entry].entry.points)
         try:
             found = dict(self.curves_of([chosen], name))
         except InputError:
@@ -286,10 +257,9 @@ class Results:
 
         They come in the order in which they are stored, and few are held at a time.
         """
-        paths = [self.folder / "parts" / part for part in self.parts]
         points = self.runs["points"].to_numpy()
         most = [int(points[rows].max(initial=0)) for rows in lines]
-        return curves_of(paths, [self._place[rows] for rows in lines], most, NAMES[name])
+        return curves_of(self._paths, [self._place[rows] for rows in lines], most, NAMES[name])
 
     def _entry(self, which: dict[str, Any]) -> int:
         """The index of the one entry that these values select."""
@@ -304,10 +274,10 @@ class Results:
             if not left:
                 choices = list(dict.fromkeys(str(one) for one in held))
                 meant = did_you_mean(str(value), choices)
-                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {listed(choices)}")
+                raise InputError(f"no entry has {_given(which)}.{meant} {key} may be: {_listed(choices)}")
         if len(left) != 1:
             choices = [self._said(place) for place in left]
-            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {listed(choices)}")
+            raise InputError(f"{len(left)} entries have {_given(which) or 'nothing said of them'}: {_listed(choices)}")
         return left[0]
 
     @cached_property
@@ -338,28 +308,72 @@ class Results:
         return {names.dictionary[int(codes[rows[0]])].as_py(): rows for rows in groups}
 
     def _said(self, entry: int) -> str:
-        section, column, label, mdp, learner, steps, *_ = self._planned[entry][0]
+        section, column, label, mdp, learner, steps, *_ = self._planned[entry].entry
         return f"{section}: {label} ({learner}) on {mdp}, {column}, T = {steps:,}"
 
     def summary(self, width: int = ENDLESS) -> str:
         """The mean regret at T of every entry, with the number of seeds, as text of at most `width` columns."""
-        return "\n".join(columns(overview.means(self), "llllrrrr", width))
+        return "\n".join(columns([HEAD, *self._means()], "llllrrrr", width))
+
+    def _means(self) -> list[tuple[str, ...]]:
+        """The rows of the summary."""
+        table = []
+        for line in self._lines:
+            mean = f"{line.values.mean():,.2f}" if len(line.seeds) else "-"
+            mean = self.untuned[_key(line)] if line.setting is None else mean
+            names = map(printable, (line.section, titled(line.mdp), line.label, line.column))
+            seeds = f"{len(line.seeds) + len(line.unrecorded)} of {line.asked}"
+            table.append((*names, f"{line.steps:,}", seeds, str(line.failed), mean))
+        return table
+
+    def _facts(self) -> tuple[str, list[tuple[str, str]]]:
+        """A title, and the facts that are shown below it, by name."""
+        failed = self.runs.num_rows - self.runs["failure"].null_count
+        try:
+            name, counts = self.suite.name, self.counts
+        except InputError as error:
+            head, runs = f"({error})", f"{counted(self.runs.num_rows, 'run')}, {failed:,} failed"
+        else:
+            head = f"of {printable(name)}"
+            runs = f"{counts.done:,} of {counts.planned:,} done, {counts.failed:,} failed"
+            runs += f"; {counts.others:,} more, for tuning or of other suites" if counts.others else ""
+        launches = f"{len(self.manifests)} launch{'es' if len(self.manifests) != 1 else ''}"
+        found = [("runs", f"{runs}; {launches}")]
+        if unfinished := self.unfinished():
+            found.append(("TUNING", f"{_listed(unfinished)}; the command that made it tries them again"))
+        if self.troubles:
+            found.append(("troubles", _listed([printable(str(trouble)) for trouble in self.troubles])))
+        if self.conflicts:
+            found.append(("CONFLICTS", _listed([str(conflict) for conflict in self.conflicts])))
+        return f"Results {head} in {printable(str(self.folder))}", found
 
     def _repr_html_(self) -> str:  # what a notebook shows
-        title, facts = overview.facts(self)
+        title, facts = self._facts()
         try:
-            head, *rows = overview.means(self)
+            rows = self._means()
         except InputError:  # no suite that can be read
             return html.summary(title, facts)
-        return html.summary(title, facts, html.table(head, rows, 4, most=len(rows)))
+        return html.summary(title, facts, html.table(HEAD, rows, 4, most=len(rows)))
 
     def __repr__(self) -> str:
-        title, facts = overview.facts(self)
+        title, facts = self._facts()
         return f"<{title}: {facts[0][1]}>"
 
     def __str__(self) -> str:
-        title, facts = overview.facts(self)
+        title, facts = self._facts()
         return "\n".join([title, *(f"  {name:10} {words}" for name, words in facts)])
+
+
+def _key(one: Entry | Line) -> tuple[Any, ...]:
+    """Which entry."""
+    return one.section, one.mdp, one.steps, one.label, one.column
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names, each on its line where there are several; the first dozen."""
+    lines = list(names)
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return lines[0] if len(lines) == 1 else "\n    " + "\n    ".join([*lines[:LISTED], *more])
 
 
 def _sound(record: dict[str, Any]) -> bool:

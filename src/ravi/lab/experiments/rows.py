@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
 from ravi.runtime.result import Run
-from ravi.runtime.world import Named, world_named
+from ravi.runtime.world import Named, find_world
 
 FORMAT = "1"  # of the rows; in the metadata of every part
 LINE, TEXT_MOST = 1000, 50_000  # letters that are kept of an error, and of its traceback
@@ -53,61 +53,55 @@ SCHEMA = pa.schema(
     ],
     metadata={"ravi.format": FORMAT},
 )
-RESULTS = ("regret", "regret_error", "gap", "reward", "trajectory_regret", "trajectory_regret_error")
-CURVES = ("regret_curve", "reward_curve", "trajectory_curve")
-NAMES = {"reward": "reward_total", "trajectory_regret": "trajectory_regret_total"}  # in `Run.results`
-NAMES |= {"regret": "regret_total", "regret_curve": "regret"}
-NAMES |= {"reward_curve": "reward", "trajectory_curve": "trajectory_regret"}
+RESULTS = {  # column -> name in `Run.results`
+    "regret": "regret_total", "regret_error": "regret_error", "gap": "gap", "reward": "reward_total",
+    "trajectory_regret": "trajectory_regret_total", "trajectory_regret_error": "trajectory_regret_error",
+}  # fmt: skip
+CURVES = {"regret_curve": "regret", "reward_curve": "reward", "trajectory_curve": "trajectory_regret"}
+SCALARS = [name for name in SCHEMA.names if name not in CURVES]
 
 
-def rows_of(run: Run, setting: Setting, mdp: Named, launch: str) -> pa.RecordBatch:
+def rows_of(run: Run, setting: Setting, mdp: Named, launch: str) -> pa.Table:
     """The rows of a complete run, one per seed; what runs of its world do not have is null."""
-    n = len(run.seeds)
-    found = {name: run.results.get(NAMES.get(name, name)) for name in (*RESULTS, *CURVES)}
+    found = {column: run.results[name] for column, name in (RESULTS | CURVES).items() if name in run.results}
     if "reward" not in setting.record:
-        found["reward_curve"] = None
-    constants = json.dumps(run.settings, sort_keys=True)
-    X, A, d = world_named(mdp).sizes
-    optima = run.results["optimum"].tolist() if run.world == "changing" else [run.optimum] * n
-    heads = [repr((optimum, run.optimum_error, constants)).encode() for optimum in optima]
-    columns: dict[str, Any] = _columns(setting, run.seeds, launch) | {
-        "discount": [run.discount] * n, "states": [X] * n, "actions": [A] * n, "dimension": [d] * n, "optimum": optima,
-        "optimum_error": [run.optimum_error] * n, "constants": [constants] * n, "seconds": [run.seconds / n] * n,
-        "digest": [_digest(heads[i], found, i) for i in range(n)],
-    }  # fmt: skip
-    for name, array in found.items():
-        if array is not None:
-            columns[name] = _lists(array) if name in CURVES else np.ascontiguousarray(array, np.float64)
-    return _batch(columns, n)
-
-
-def digests(table: pa.Table) -> list[str | None]:
-    """The hash that every row of these columns should have; None for runs that failed."""
-    columns = {name: table[name].to_pylist() for name in ("optimum", "optimum_error", "constants", "failure", *RESULTS)}
-    curves = {name: table[name].combine_chunks() for name in CURVES}
-    found: list[str | None] = []
-    for i in range(table.num_rows):
-        if columns["failure"][i] is not None:
-            found.append(None)
-            continue
-        head = repr((columns["optimum"][i], columns["optimum_error"][i], columns["constants"][i])).encode()
-        held: dict[str, Any] = {name: columns[name][i] for name in RESULTS}
-        held |= {
-            name: None if curve[i].as_py() is None else curve[i].values.to_numpy() for name, curve in curves.items()
-        }
-        found.append(_digest(head, {name: None if v is None else [v] for name, v in held.items()}, 0))
-    return found
+        found.pop("reward_curve", None)
+    found |= {"optimum": run.results["optimum"]} if run.world == "changing" else {}
+    X, A, d = find_world(mdp).sizes
+    rows = _table(
+        setting, run.seeds, launch, found, discount=run.discount, states=X, actions=A, dimension=d,
+        optimum=run.optimum, optimum_error=run.optimum_error, constants=json.dumps(run.settings, sort_keys=True),
+        seconds=run.seconds / len(run.seeds),
+    )  # fmt: skip
+    place = SCHEMA.get_field_index("digest")
+    return rows.set_column(place, SCHEMA.field(place), pa.array(digests(rows), TEXT))
 
 
 def failed_rows(
     setting: Setting, seeds: Sequence[int], launch: str, failure: str, error: str, trace: str = ""
-) -> pa.RecordBatch:
+) -> pa.Table:
     """The rows of runs that gave no result."""
-    n = len(seeds)
-    columns = _columns(setting, seeds, launch) | {
-        "failure": [failure] * n, "error": [error] * n, "traceback": [trace] * n,
-    }  # fmt: skip
-    return _batch(columns, n)
+    return _table(setting, seeds, launch, {}, failure=failure, error=error, traceback=trace)
+
+
+def _table(setting: Setting, seeds: Sequence[int], launch: str, columns: dict[str, Any], **same: Any) -> pa.Table:
+    """A row for every seed; `same` are the values that all of them share."""
+    same |= {name: getattr(setting, name) for name in ("mdp", "mdp_digest", "learner", "steps", "points")}
+    same |= {"setting": setting.digest, "launch": launch}
+    columns = {"seed": seeds} | {name: list(array) if array.ndim == 2 else array for name, array in columns.items()}
+    return pa.table({name: columns.get(name, [same.get(name)] * len(seeds)) for name in SCHEMA.names}, SCHEMA)
+
+
+def digests(table: pa.Table) -> list[str | None]:
+    """The hash that every row of these columns should have; None for runs that failed."""
+    found: list[str | None] = []
+    for row in table.select(["optimum", "optimum_error", "constants", "failure", *RESULTS, *CURVES]).to_pylist():
+        hashed = sha256(repr((row["optimum"], row["optimum_error"], row["constants"])).encode())
+        for name in (*RESULTS, *CURVES):
+            if row[name] is not None:
+                hashed.update(name.encode() + np.array(row[name], np.float64).tobytes())
+        found.append(hashed.hexdigest()[:20] if row["failure"] is None else None)
+    return found
 
 
 def error_texts(error: BaseException) -> tuple[str, str]:
@@ -126,51 +120,3 @@ def error_texts(error: BaseException) -> tuple[str, str]:
 
 def _stored(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def packed(batch: pa.RecordBatch) -> bytes:
-    """How rows travel from a worker to the driver: as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
-
-
-def unpacked(content: bytes) -> pa.Table:
-    with pa.ipc.open_stream(content) as reader:
-        return reader.read_all()
-
-
-def _columns(setting: Setting, seeds: Sequence[int], launch: str) -> dict[str, Any]:
-    n = len(seeds)
-    same = {
-        "setting": setting.digest, "mdp": setting.mdp, "mdp_digest": setting.mdp_digest, "learner": setting.learner,
-        "steps": setting.steps, "points": setting.points, "launch": launch,
-    }  # fmt: skip
-    return {"seed": list(seeds)} | {name: [value] * n for name, value in same.items()}
-
-
-def _batch(columns: dict[str, Any], n: int) -> pa.RecordBatch:
-    arrays = [
-        pa.nulls(n, field.type) if field.name not in columns else _array(columns[field.name], field.type)
-        for field in SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)
-
-
-def _lists(curves: np.ndarray) -> pa.Array:
-    n, P = curves.shape
-    offsets = np.arange(0, (n + 1) * P, P, dtype=np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(curves, np.float64).ravel()))
-
-
-def _digest(head: bytes, found: dict[str, Any], seed: int) -> str:
-    hashed = sha256(head)
-    for name, array in found.items():
-        if array is not None:
-            hashed.update(name.encode() + np.ascontiguousarray(array[seed], np.float64).tobytes())
-    return hashed.hexdigest()[:20]

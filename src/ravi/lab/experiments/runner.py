@@ -15,21 +15,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ravi import ids, validation
 from ravi.display import progress as display
 from ravi.display.progress import PATIENCE
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver, Status
-from ravi.lab.experiments.freezing import chosen, freeze, is_results, runs_there
+from ravi.lab.experiments.freezing import chosen, freeze
 from ravi.lab.experiments.manifest import manifest
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Suite
+from ravi.lab.experiments.suite import Suite
 from ravi.machine import cores
+from ravi.runtime import gpu
 from ravi.runtime.api import interrupts
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -116,15 +115,16 @@ def run_suite(
 
     store, part = Store(validation.path(out, "out")), shard_of(shard)
     slice = validation.positive(slice, "slice")
-    wanted = suite if isinstance(suite, Suite) else chosen(suite, seeds, allow_code)
-    own = Path(str(suite)) if is_results(suite) else None
-    on = validation.one_of(wanted.device if device is None else device, DEVICES, "device")
+    wanted, own = chosen(suite, seeds, allow_code)
+    on = validation.one_of(wanted.device if device is None else device, validation.DEVICES, "device")
     if on == "gpu":
-        runs_there(wanted, store, adopt, mix_versions, own, workers, cluster)
+        if cluster is not None or workers not in (None, 1):
+            raise InputError("device=gpu is the GPU of this machine, and one worker's: leave out cluster and workers")
+        gpu.target()
         workers = 1
     n = None if workers is None else validation.whole(workers, "workers", 1, 4096)
     divided = part.parts * (n or (cores() if cluster is None else ON_CLUSTER))
-    frozen = freeze(wanted, store, adopt, mix_versions, own, divided)
+    frozen = freeze(wanted, store, own, adopt, mix_versions, divided, on)
     with (
         store.launch(manifest(command or sys.argv, wanted.plain(), on)) as launch,
         executor_of(n, cluster, modules_of(wanted)) as executor,

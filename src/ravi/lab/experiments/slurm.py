@@ -11,12 +11,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
 
 from ravi import ids, validation
-from ravi.lab.experiments.freezing import chosen, freeze, is_results
+from ravi.lab.experiments.freezing import chosen, freeze
 from ravi.lab.experiments.store import Store
 from ravi.runtime.archive import write_text_file
 from ravi.validation import InputError
@@ -89,10 +88,9 @@ def submit(
     for name, value in given.items():
         if value is not None and re.fullmatch(r"[^\s#]+", value) is None:
             raise InputError(f"{name} is {validation.shown(value)}: sbatch takes one word")
-    wanted = chosen(suite, seeds, allow_code)
-    store, own = Store(place), Path(str(suite)) if is_results(suite) else None
+    wanted, own = chosen(suite, seeds, allow_code)
     if not dry_run:
-        freeze(wanted, store, own=own, workers=n * each)
+        freeze(wanted, Store(place), own, workers=n * each)
     code = any(ids.foreign_name(one.learner) or ids.code_in(one.mdp) for one in wanted.entries)
     words = [sys.executable, "-m", "ravi", "suite", "run", str(place), "--workers", str(each), "--leave"]
     words += ["--allow-code"] if code else []

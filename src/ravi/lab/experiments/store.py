@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 
 from ravi.core import MDP
 from ravi.lab.experiments.rows import CURVES, FORMAT, SCHEMA
+from ravi.machine import cores
 from ravi.runtime import archive
 from ravi.validation import InputError
 
@@ -145,23 +147,17 @@ class Store:
         self._seen.add(path.name)
         return path
 
-    def unread(self) -> Iterator[Path]:
-        """The parts written since the last call that are whole; the others are recorded as troubles."""
+    def read(self, columns: Sequence[str]) -> dict[str, pa.Table]:
+        """These columns of the parts written since the last call, by name; those that are not whole are troubles."""
         folder = self.folder / "parts"
-        for name in sorted(os.listdir(folder)) if folder.is_dir() else []:
-            if name in self._seen or name.startswith("."):
-                continue
-            self._seen.add(name)
-            why = wrong_with(folder / name)
-            if why is None:
-                yield folder / name
-            else:
-                self.troubles.append(Trouble(f"parts/{name}", why))
-
-    def read(self, columns: Iterable[str]) -> Iterator[pa.Table]:
-        """These columns of the parts written since the last call."""
-        for path in self.unread():
-            yield pq.read_table(path, columns=list(columns), partitioning=None)
+        listed = sorted(os.listdir(folder)) if folder.is_dir() else []
+        names = [name for name in listed if name not in self._seen and not name.startswith(".")]
+        self._seen |= {*names}
+        with ThreadPoolExecutor(min(8, cores())) as pool:
+            tables = pool.map(lambda name: read_part(folder / name, columns), names)
+        found = dict(zip(names, tables, strict=True))
+        self.troubles += [Trouble(f"parts/{name}", why) for name, why in found.items() if isinstance(why, str)]
+        return {name: table for name, table in found.items() if not isinstance(table, str)}
 
     # Tuning records and MDPs.
 
@@ -280,14 +276,8 @@ def _lock(held: IO[bytes]) -> None:
             return
 
 
-def wrong_with(path: Path) -> str | None:
-    """Why a file is no part of a store; None for one that is, to the last bit."""
-    found = opened(path)
-    return found if isinstance(found, str) else None
-
-
-def opened(path: Path) -> pq.ParquetFile | str:
-    """A part, in memory and compared to the last bit with what its name says; or why the file is none."""
+def read_part(path: Path, columns: Sequence[str]) -> pa.Table | str:
+    """These columns of a part, which is compared to the last bit with what its name says; or why the file is none."""
     named = PART.fullmatch(path.name)
     if named is None:
         return "foreign: it is not named as a part is"
@@ -298,12 +288,14 @@ def opened(path: Path) -> pq.ParquetFile | str:
         if sha256(content).hexdigest()[:16] != named[3]:
             return "damaged: its content is not what its name says"
         part = pq.ParquetFile(pa.BufferReader(content))
+        version = (part.schema_arrow.metadata or {}).get(b"ravi.format", b"").decode(errors="replace")
+        if version != FORMAT:
+            return f"foreign: its rows have format {version or 'none'!r}; this ravi reads {FORMAT}"
+        if not part.schema_arrow.equals(SCHEMA):
+            return "foreign: its columns are not those of this format"
+        return part.read(columns, use_threads=False)
     except (OSError, MemoryError, pa.ArrowException) as error:
         return f"damaged: {error}"
-    version = (part.schema_arrow.metadata or {}).get(b"ravi.format", b"").decode(errors="replace")
-    if version != FORMAT:
-        return f"foreign: its rows have format {version or 'none'!r}; this ravi reads {FORMAT}"
-    return part if part.schema_arrow.equals(SCHEMA) else "foreign: its columns are not those of this format"
 
 
 def _mended(folder: Path) -> str:

@@ -25,13 +25,12 @@ import pyarrow as pa
 from ravi import ids
 from ravi._jit.cache import CacheWarning
 from ravi.core import MDP, Learner
-from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, packed, rows_of
-from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting, digest_of
+from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, rows_of
 from ravi.runtime import api as engine
 from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
-from ravi.runtime.world import World, world_named
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
@@ -49,7 +48,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    rows: bytes | None  # an Arrow stream, a row for every run that is done; None where none is
+    rows: pa.Table | None  # a row for every run that is done; None where none is
     checkpoints: Mapping[str, bytes]  # of the batch under way; what is neither here nor in `rows` was not begun
     seconds: float  # of computing
     plays: int  # that were made in them
@@ -68,7 +67,7 @@ def work(task: Task, stop: Stop = lambda: False) -> Outcome:
     """Do a task, until its slice is over or `stop` says so (it is asked several times a second, between epochs)."""
     if stop():
         return undone(task)
-    rows: list[pa.RecordBatch] = []
+    rows: list[pa.Table] = []
     checkpoints, seconds, plays, apart, fault = dict(task.checkpoints), 0.0, 0, False, None
     try:
         for settings, held, made, mdp in _batches(task, until(time.perf_counter() + task.slice, stop)):
@@ -89,8 +88,9 @@ def work(task: Task, stop: Stop = lambda: False) -> Outcome:
         if not apart:
             short, trace = error_texts(error)
             rows = [failed_rows(setting, seeds, task.launch, LEARNER, short, trace)]
-    content = packed(pa.Table.from_batches(rows).combine_chunks().to_batches()[0]) if rows else None
-    return Outcome(content, checkpoints, seconds, plays, versions(), platform.node(), apart, fault)
+    return Outcome(
+        pa.concat_tables(rows) if rows else None, checkpoints, seconds, plays, versions(), platform.node(), apart, fault
+    )
 
 
 class _Changed(Exception):
@@ -142,7 +142,7 @@ def _batches(task: Task, over: Stop) -> Iterator[Batch]:
             begun = True
 
 
-def _checked(run: Run, setting: Setting, mdp: World, launch: str) -> pa.RecordBatch:
+def _checked(run: Run, setting: Setting, mdp: World, launch: str) -> pa.Table:
     """The rows of a complete run, whose regret must be a number."""
     regret = run.results.get("regret_total", np.zeros(0))
     if not np.isfinite(regret).all():
@@ -187,7 +187,7 @@ def until(deadline: float, stop: Stop = lambda: False) -> Stop:
 
 @lru_cache(8)
 def _mdp(name: str, digest: str, content: bytes | None) -> World:
-    mdp = world_named(name if content is None else MDP.load(io.BytesIO(content)))
+    mdp = find_world(name if content is None else MDP.load(io.BytesIO(content)))
     if digest_of(name, mdp) != digest:
         raise _Changed(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp

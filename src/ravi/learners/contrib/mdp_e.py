@@ -61,7 +61,7 @@ def mdp_e(problem: Problem, T: int, o: Options, span: float | None = None, phase
     )
     if problem.criterion == "average":
         W = bias_span(problem, span)
-        eta = validation.derived(lambda: o.step(sqrt(2 * log_A / max(1, T // J)) / W), "eta", span=W)
+        eta = validation.finite_result(lambda: o.step(sqrt(2 * log_A / max(1, T // J)) / W), "eta", span=W)
         return exponential_weights("mdp-e", problem, plan_mdp_e, eta, W, J, {"phase": J, "step_scale": o.step_scale})
     if span is not None or J > 1:
         raise validation.InputError(

@@ -73,10 +73,7 @@ def bonus_factor(H: float, d: int, T: int, delta: float) -> float:
 
 
 @takes()
-def olsvi_fh(
-    problem: Problem, T: int, o: Regression, span: float | None = None, stage: str = "discounted",
-    truncation: float = 0.01,
-) -> Learner:  # fmt: skip
+def olsvi_fh(problem: Problem, T: int, o: Regression, span: float | None = None, truncation: float = 0.01) -> Learner:
     """OLSVI.FH: least-squares value iteration on blocks of steps, each taken for an episode of its own.
 
     Paper: C.-Y. Wei, M. Jafarnia-Jahromi, H. Luo, R. Jain, "Learning infinite-horizon average-reward MDPs with linear
@@ -104,16 +101,13 @@ def olsvi_fh(
     at every age that is a multiple of B, so the plan repeated, stage (age mod B) at every age, is what would be played
     from a fresh reset if learning stopped; it is played and scored as that for ages up to the least multiple of B that
     is at least S, and the last stage from there on, which matters with probability gamma^S <= truncation / H. With
-    resets the expected reward of a block is its sum discounted by gamma: that is stage=discounted. stage=undiscounted
-    plans as if there were no resets (gamma = 1 above, H_B = B), as the paper does. Rewards are known; Q is clipped at 0
-    too.
+    resets the expected reward of a block is its sum discounted by gamma; the paper has gamma = 1,
+    H_B = B. Rewards are known; Q is clipped at 0 too.
 
-    OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given; `stage` is "discounted" or "undiscounted".
+    OLSVI.FH; `scale` multiplies beta; `span` is sp, H unless given.
     """
     scale, delta, lam = o
-    validation.one_of(stage, ("discounted", "undiscounted"), "stage")
-    r, phi = problem.rewards, features_of(problem)
-    gamma = problem.discount if stage == "discounted" else 1.0
+    r, gamma, phi = problem.rewards, problem.discount, features_of(problem)
     sp = problem.horizon if span is None else validation.positive(span, "span")
     S = effective_horizon(problem, truncation)
     B = min(block_length(sp, phi.shape[-1], T), S)
@@ -125,7 +119,7 @@ def olsvi_fh(
         CB = beta * width(s.data, phi)
         backward(r, pairs, s.data, CB, backups, s.values, s.policy)  # Q_h, V_h
 
-    settings = {"beta": beta, "scale": scale, "delta": delta, "span": sp, "stage": stage, "truncation": truncation}
+    settings = {"beta": beta, "scale": scale, "delta": delta, "span": sp, "truncation": truncation}
     ages = B * ceil(S / B)
     return least_squares(
         problem, make, name="olsvi-fh", stages=B, ages=ages, regularization=lam, replan="block", settings=settings
@@ -139,9 +133,8 @@ def block_length(span: float, d: int, T: int) -> int:
 
 @takes()
 def gamma_lscvi_ucb(
-    problem: Problem, T: int, o: Regression, span: float | None = None, variant: str = "stationary",
-    truncation: float = 0.01,
-) -> Learner:  # fmt: skip
+    problem: Problem, T: int, o: Regression, span: float | None = None, truncation: float = 0.01
+) -> Learner:
     """gamma-LSCVI-UCB: least-squares value iteration, centred and clipped to a span.
 
     Paper: K. Hong, W. Chae, Y. Zhang, D. Lee, A. Tewari, "Reinforcement learning for infinite-horizon average-reward
@@ -168,15 +161,12 @@ def gamma_lscvi_ucb(
     choice, up to logarithms (recalled, MEM-M).
     Deviations: with a discount, gamma is the MDP's. The paper makes T - t_k + 1 backups and plays Q_u at
     time u. Here U is the least number with gamma^U H <= `truncation` (0.01), after which backups from H have converged
-    to that (where they converge), and the last, Q_0, is played throughout: variant=stationary. variant=staged plays Q_u
-    at age u, and the first backup's policy from age U - 1 on. Rewards are known; Q is clipped at 0 too.
+    to that (where they converge), and the last, Q_0, is played throughout. Rewards are known; Q is
+    clipped at 0 too.
 
-    gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp; `variant` is "stationary" or "staged".
+    gamma-LSCVI-UCB with c_beta = 1; `scale` multiplies beta; `span` is sp.
     """
     scale, delta, lam = o
-    validation.one_of(variant, ("stationary", "staged"), "variant")
-    if variant == "staged" and problem.criterion == "average":
-        raise validation.InputError("variant is staged, by the age since a reset: the average reward has none")
     sp = bias_span(problem, span, problem.horizon / 2)
     problem = nearly_average(problem, 1 / sqrt(T))
     r, gamma, H, phi = problem.rewards, problem.discount, problem.horizon, features_of(problem)
@@ -189,12 +179,11 @@ def gamma_lscvi_ucb(
         backward(r, pairs, s.data, CB, backups, s.values, s.policy)  # Q_u, V_u
 
     settings = {
-        "beta": beta, "scale": scale, "delta": delta, "span": sp, "discount": gamma, "variant": variant,
-        "truncation": truncation,
+        "beta": beta, "scale": scale, "delta": delta, "span": sp, "discount": gamma, "truncation": truncation,
     }  # fmt: skip
     return least_squares(
-        problem, make, name="gamma-lscvi-ucb", stages=U, ages=U if variant == "staged" else 0, regularization=lam,
-        replan="determinant", settings=settings,
+        problem, make, name="gamma-lscvi-ucb", stages=U, ages=0, regularization=lam, replan="determinant",
+        settings=settings,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ V. Then
     play the greedy policy until det Lambda is more than twice what it was at the start of the phase.
 
 Constants: alpha = `accuracy` (1 - gamma) / (2 gamma), with accuracy 0.1: where all is known, the return of every policy
-is then known to accuracy / 2. delta = 1/T, lambda = 1. `scale` multiplies beta; an explicit `alpha` is taken as it is.
+is then known to accuracy / 2. delta = 1/T, lambda = 1. `scale` multiplies beta.
 Guarantee: none is claimed; that of the paper's algorithm is polynomial in d and H, and free of X and A.
 Composition: regression on next states x H where unknown x value iteration x doubling determinants.
 Cost: B d^2 per step, B the successors stored per pair; X A B (d^2 + sweeps) per plan; at most d log2(1 + T / lambda)
@@ -61,13 +61,12 @@ class State(NamedTuple):
 
 
 @takes()
-def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1, alpha: float | None = None) -> Learner:
-    """Unknown pairs are worth H; `scale` multiplies beta, `alpha` is the uncertainty up to which a pair is known."""
+def threshold(problem: Problem, T: int, o: Regression, accuracy: float = 0.1) -> Learner:
+    """Unknown pairs are worth H; `scale` multiplies beta."""
     scale, delta, lam = o
     chosen(SIMPLEX, problem)
     X, A, d, H, gamma = problem.states, problem.actions, problem.dimension, problem.horizon, problem.discount
-    by_accuracy = validation.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
-    alpha = by_accuracy if alpha is None else validation.nonnegative(alpha, "alpha")
+    alpha = validation.positive(accuracy, "accuracy") * (1 - gamma) / (2 * gamma)
     psi, successors, r = problem.features, problem.successors, problem.rewards
     bias = math.sqrt(lam) * validation.positive(problem.parameter_bound, "parameter_bound")
     tol = min(1 / T, 1e-7 * H)

@@ -13,14 +13,6 @@ p over all X states, where a pair is counted up to its first `most` visits and t
     mbie-eb                c = 0              least = 1, most = m
     certainty-equivalent   beta = c = 0       least = 1, most without limit
 
-A learner that is told the support S(x, a) (support=on) has p over these, and its Q is cut by what the best of
-them is worth, with or without visits:
-
-    Q(x, a) = r(x, a) + gamma max_{S(x, a)} V                                              where n < least
-    Q(x, a) = min{H, r + min{beta / sqrt(n) + gamma max <p, V>, gamma max_{S(x, a)} V}}    elsewhere
-
-Both are gamma-contractions, and no more than the cut is true of any kernel on S(x, a).
-
 The papers plan anew after every step; so does this, in the walk, from where the last plan ended. Q is always the
 backup of `known`, a V of before; a step changes one row of p_hat, so one entry of Q. Where |max_a Q - known| <= theta
 at every state, the plan is over. Otherwise, of many states, `known` becomes V at the state that was left, the pairs
@@ -51,11 +43,9 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import each, team
-from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence
-from ravi.optimism.known_support import on_support, support_setting, uses_support
-from ravi.optimism.sets import top_of
 from ravi.planning.bellman import entries_of
 from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Action, Policy, Value
@@ -89,7 +79,6 @@ class Model(NamedTuple):
     beta: float
     radius: float  # c
     least: int
-    support: bool  # whether p is on the stored successors only
     theta: float
 
 
@@ -113,15 +102,10 @@ class Options(NamedTuple):
     accuracy: float = 0.1  # eps, in parts of H
     m: int | None = None  # visits of a pair; what it may be depends on the learner
     tolerance: float = 1e-4  # of V, after every step
-    support: str = "off"
 
     def checked(self, T: int) -> Options:
-        scale, delta = Confidence(self.scale, self.delta).checked(T)
-        accuracy, tolerance = (
-            validation.positive(self.accuracy, "accuracy"),
-            validation.positive(self.tolerance, "tolerance"),
-        )
-        return Options(scale, delta, accuracy, self.m, tolerance, "on" if uses_support(self.support) else "off")
+        accuracy, tolerance = (validation.positive(getattr(self, name), name) for name in ("accuracy", "tolerance"))
+        return Options(*Confidence(self.scale, self.delta).checked(T), accuracy, self.m, tolerance)
 
 
 def optimistic(
@@ -129,12 +113,10 @@ def optimistic(
     least: int = 1, most: int = UNLIMITED,
 ) -> Learner:  # fmt: skip
     """The learner of these equations; `radius` is c."""
-    support = uses_support(o.support)
-    problem = on_support(problem, support)
     X, A, gamma, H = problem.states, problem.actions, problem.discount, problem.horizon
     pairs, theta = X * A, max(o.tolerance / (gamma * H), GRAIN * H)
     rows = problem.rewards.reshape(pairs), problem.successors.reshape(pairs, -1)
-    model = Model(*rows, gamma, H, beta, radius, min(least, UNLIMITED), support, theta)
+    model = Model(*rows, gamma, H, beta, radius, min(least, UNLIMITED), theta)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -151,9 +133,8 @@ def optimistic(
         whole, real = np.zeros((teams, 3 * X + 1 + places), np.int32), np.empty((teams, 4 * X + places))  # of `_parted`
         return (s.best, s.policy), model, index, min(most, UNLIMITED), visits, moves, Q, s.V, s.known, whole, real
 
-    made = settings | {"tolerance": gamma * H * theta} | support_setting(support)
     form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    return compiled_learner(name, init, form, made, side_information=SideInformation(support))
+    return compiled_learner(name, init, form, settings | {"tolerance": gamma * H * theta})
 
 
 @compiled
@@ -213,7 +194,7 @@ def _settle(model, plan, p, t, index, whole, real):  # type: ignore[no-untyped-d
     if far <= model.theta:
         return differing
     room = _parted(whole, real, X)
-    if X >= MANY and model.radius == 0.0 and not model.support and _intact(model, plan, t):
+    if X >= MANY and model.radius == 0.0 and _intact(model, plan, t):
         more, far = _spread(model, plan, x, index[X * A :], room[4])
         differing += more
     return differing + _converge(model, plan, far, every, room)
@@ -268,7 +249,7 @@ def _converge(model, plan, far, every, room):  # type: ignore[no-untyped-def]
     visits, moves, Q, V, best, known, policy = plan
     X, A = policy.shape
     chosen, change, old, entries, _ = room
-    plain, differing = model.radius == 0.0 and not model.support, 0
+    plain, differing = model.radius == 0.0, 0
     while far > model.theta:
         for y in range(X):
             known[y], old[y], chosen[y] = V[y], 0.0, y * A + best[y]
@@ -357,18 +338,15 @@ def _refresh(plan, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def backups(model, visits, moves, V, pairs, out):  # type: ignore[no-untyped-def]
-    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best state: the
-    best of all, or of those that are stored where the support is known."""
-    rewards, successors, gamma, H, beta, radius, least, support, _ = model
+    """out = Q of these pairs from V. In a ball, half the radius moves from the worst successors to the best
+    state of all."""
+    rewards, successors, gamma, H, beta, radius, least, _ = model
     wide, top = beta > 0.0 or radius > 0.0, highest(V) if radius > 0.0 else 0.0
     for q in range(pairs.shape[0]):
         p = np.uint32(pairs[q])
-        plays, most = visits[p], H
-        if support:
-            top = top_of(successors[p], V)
-            most = min(H, rewards[p] + gamma * top)
+        plays = visits[p]
         if plays < least:
-            out[q] = most
+            out[q] = H
             continue
         mean, bonus = _sum(moves, successors, p, V) / plays, 0.0
         if wide:
@@ -376,12 +354,12 @@ def backups(model, visits, moves, V, pairs, out):  # type: ignore[no-untyped-def
             bonus = beta / root
             if radius > 0.0:
                 mean = _moved(moves[p], successors[p], V, plays, radius / root, mean, top)
-        out[q] = min(most, rewards[p] + bonus + gamma * mean)
+        out[q] = min(H, rewards[p] + bonus + gamma * mean)
 
 
 @compiled
 def _plain_backup(model, plan, p):  # type: ignore[no-untyped-def]
-    """What `backups` gives of one pair from `known`, without a ball and without the support, with the same bits."""
+    """What `backups` gives of one pair from `known`, without a ball, with the same bits."""
     plays, H = plan.visits[p], model.horizon
     if plays < model.least:
         return H

@@ -6,10 +6,9 @@ from ravi import validation
 from ravi.core import Learner, Problem
 from ravi.learners.options import takes
 from ravi.learners.pac.core import UNLIMITED, Options, optimistic
-from ravi.optimism.known_support import outcomes, uses_support
 
 
-@takes(without=("support",))
+@takes()
 def r_max(problem: Problem, T: int, o: Options) -> Learner:
     """R-MAX: what was not played m times is worth H.
 
@@ -44,7 +43,7 @@ def r_max(problem: Problem, T: int, o: Options) -> Learner:
     eps = o.accuracy * H
     theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731
     if o.m is None:
-        m = ceil(validation.derived(theory, "m", scale=scale, accuracy=o.accuracy))
+        m = ceil(validation.finite_result(theory, "m", scale=scale, accuracy=o.accuracy))
     else:
         m = validation.whole(o.m, "m", 0)
     settings = {"scale": scale, "delta": delta, "accuracy": o.accuracy, "m": m}
@@ -69,17 +68,12 @@ def mbie(problem: Problem, T: int, o: Options) -> Learner:
         Q(x, a) = r(x, a) + gamma max {<p, V> : ||p - p_hat(. | x, a)||_1 <= d}     elsewhere,   V(x) = max_a Q(x, a)
         a_t     = argmax_a Q(x_t, a)                                           the first of the best
 
-    support=on: p lives on the support S(x, a), and d has ln(2^B - 2) for ln(2^X - 2), as the inequality of Weissman et
-    al. has it for rows of B outcomes. Where n = 0, Q(x, a) = r(x, a) + gamma max_{S(x, a)} V: every kernel on S(x, a)
-    is plausible. V >= V* as before, and Q is no larger, so the PAC argument goes through with B for X.
-
     Constants: the paper's, with delta = 1/T; `scale` multiplies d. The paper proves its bound for some m of order (X +
     ln(X A m / delta)) H^4 / eps^2, after which more samples are not needed; m only bounds the sample sizes that the
     balls hold for. m = T does so for any eps, and freezes nothing; it is the default. An explicit `m` is taken as it
     is. Rewards are known: the delta / 2 that the paper spends on them is kept back, so the balls hold with probability
     1 - delta / 2.
-    Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta; with support=on all but
-    O~(B X A H^6 / eps^3).
+    Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta.
     Composition: counts from 0, frozen at m x L1 ball x the fixed point after every step x epochs end when the policy
     changes.
     Cost: O(1) per step, and B^2 at most per backup of what the step has changed by more than the tolerance allows: all
@@ -90,7 +84,7 @@ def mbie(problem: Problem, T: int, o: Options) -> Learner:
     MBIE with its published radii; `scale` multiplies them.
     """
     X, A, m = problem.states, problem.actions, T if o.m is None else validation.whole(o.m, "m")
-    subsets = log_subsets(outcomes(problem, uses_support(o.support)))
+    subsets = log_subsets(X)
     radius = o.scale * sqrt(max(0.0, 2 * (subsets - log(o.delta / (2 * X * A * m)))))
     settings = {"scale": o.scale, "delta": o.delta, "m": m, "radius": radius}
     return optimistic("mbie", problem, o, settings, radius=radius, most=m)
@@ -117,16 +111,12 @@ def mbie_eb(problem: Problem, T: int, o: Options) -> Learner:
         Q(x, a) = min{H, r(x, a) + gamma <p_hat(. | x, a), V> + beta / sqrt(n)}  elsewhere,      V(x) = max_a Q(x, a)
         a_t     = argmax_a Q(x_t, a)                                             the first of the best
 
-    support=on: Q(x, a) is at most r(x, a) + gamma max_{S(x, a)} V, S(x, a) the support, and is that where n = 0. No
-    kernel on S(x, a) is worth more, so V >= V* as before, and Q is no larger than without. No number of outcomes is in
-    beta: X A counts pairs.
-
     Constants: beta = H sqrt(ln(2 X A m / delta) / 2), by Hoeffding for r + gamma V*(y) in [0, H] at every n <= m, with
     delta = 1/T; `scale` multiplies it. As for MBIE, the paper proves its bound for some m of order (X + ln(X A m /
     delta)) H^4 / eps^2; m = T holds for any eps, freezes nothing, and is the default. An explicit `m` is taken as it
     is.
     Guarantee: all but O~(X^2 A H^6 / eps^3) steps are eps-optimal, with probability 1 - delta. V >= V* at every step
-    with probability 1 - delta (up to the tolerance). With support=on likewise.
+    with probability 1 - delta (up to the tolerance).
     Composition: counts from 0, frozen at m x beta / sqrt(n) x the fixed point after every step x epochs end when the
     policy changes.
     Cost: O(1) per step, and A B per backup of what the step has changed by more than the tolerance allows

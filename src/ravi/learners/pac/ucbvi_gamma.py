@@ -15,19 +15,14 @@ Q_1 = V_1 = H. At step t, with n, n(x') and P_t = N' / max(n, 1) including step 
     Q_{t+1}(x, a) = min{Q_t(x, a), r(x, a) + gamma (P_t V_t)(x, a) + gamma UCB_t(x, a)}      for all pairs at once
     V_{t+1}(x)    = max_a Q_{t+1}(x, a)
 
-support=on: Q_{t+1}(x, a) is at most r(x, a) + gamma max_{S(x, a)} V_t too, S(x, a) the support, and where
-n = 0 it is the least of that and Q_t. No kernel on S(x, a) is worth more, so that Q_t >= Q* as before, and Q_t is no
-larger than without: both halves of the proof stand. No number of outcomes is in U, whose X A counts pairs; whether the
-proof would allow B for an X of beta is not known here, so beta stays as it is.
-
 Constants: U = ln(40 X A T^3 ln^2 T / (delta (1 - gamma)^2)), beta = X^2 A^2 U^5 unless given, delta = 1/T (ln T is
 taken as 1 for T < 3). `scale` multiplies UCB_t. third_term=off leaves out the last term, which at any T in reach is
 sqrt(8 / n) H because 100 B_t exceeds H^2. Where scale is below about 1 / (8 U), pairs that were never played are
 pessimistic, since their row of P_t is 0: they may never be tried.
-Guarantee: trajectory regret O~(sqrt(X A T) H^1.5), with probability 1 - delta; with support=on too.
+Guarantee: trajectory regret O~(sqrt(X A T) H^1.5), with probability 1 - delta.
 Composition: counts from 0 x Bernstein bonus x one sweep per step x epochs end when the policy changes.
-Cost: per step, B + A per pair whose backup can have changed: the pair played, and those with a successor seen (with
-support=on, stored) whose V (or whose B_t) changed at the last step. The rest of the sweep would change nothing: Q is
+Cost: per step, B + A per pair whose backup can have changed: the pair played, and those with a successor seen
+whose V (or whose B_t) changed at the last step. The rest of the sweep would change nothing: Q is
 bit-identical to that of full sweeps.
 Deviations: none known; rewards are known in the paper too.
 """
@@ -40,12 +35,10 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import team
-from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
+from ravi.core import Array, Learner, Problem, Seedwise
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.options import Confidence, takes
 from ravi.learners.pac.core import one_hot
-from ravi.optimism.known_support import on_support, support_setting, uses_support
-from ravi.optimism.sets import top_of
 from ravi.planning.bellman import predecessors
 from ravi.runtime.ranges import Action, Count, Place, Policy, Positive, Value, between
 from ravi.runtime.seedwise import compiled_learner
@@ -68,14 +61,10 @@ class State(NamedTuple):
 
 
 @takes()
-def ucbvi_gamma(
-    problem: Problem, T: int, o: Confidence, third_term: str = "on", beta: float | None = None, support: str = "off"
-) -> Learner:
+def ucbvi_gamma(problem: Problem, T: int, o: Confidence, third_term: str = "on", beta: float | None = None) -> Learner:
     """UCBVI-gamma with its published bonus; `scale` multiplies it."""
     scale, delta = o
     validation.one_of(third_term, ("on", "off"), "third_term")
-    known_support = uses_support(support)
-    problem = on_support(problem, known_support)
     X, A, r = problem.states, problem.actions, problem.rewards
     gamma, H = problem.discount, problem.horizon
     U = log(40 * X * A * float(T) ** 3 * max(log(T), 1.0) ** 2 * H**2 / delta)
@@ -94,23 +83,19 @@ def ucbvi_gamma(
         n, pairs = len(s.policy), X * A  # a pair is x A + a
         visits, moves, Q = s.data.visits.reshape(n, pairs), s.data.moves.reshape(n, pairs, -1), s.Q.reshape(n, pairs)
         stamps = [np.zeros((teams, size), np.int64) for size in (pairs, X, 1)]
-        constants = gamma, H, U, scale, far, known_support
+        constants = gamma, H, U, scale, far
         todo, seeds = np.empty((teams, pairs), np.int32), (visits, moves, Q, s.V, s.plays, s.spread, s.changed, s.many)
         return (s.best, s.policy), r.reshape(pairs), rows, *before, *constants, *seeds, *stamps, todo
 
-    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta} | support_setting(
-        known_support
-    )
-    form = Seedwise(one_hot, _learn, own, reset=False, changes=True)
-    made |= support_setting(known_support)
-    return compiled_learner("ucbvi-gamma", init, form, made, side_information=SideInformation(known_support))
+    made = {"scale": scale, "delta": delta, "third_term": third_term, "U": U, "beta": beta}
+    return compiled_learner("ucbvi-gamma", init, Seedwise(one_hot, _learn, own, reset=False, changes=True), made)
 
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A sweep after every step; whether the policy is another one."""
-    ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, support, visits, moves, Q, V, plays,
-     spread, changed, many, listed, touched, stamp, todo) = own  # fmt: skip
+    ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V, plays, spread,
+      changed, many, listed, touched, stamp, todo) = own  # fmt: skip
     k = team()
     p = x * policy.shape[2] + a
     visits[i, p] += 1
@@ -122,41 +107,40 @@ def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-d
         many[i] = ALL
     stamp[k, 0] += 1
     return _sweep(
-        rewards, rows, start, pairs, places, gamma, H, U, scale, far, support, visits[i], moves[i], Q[i], V[i],
-        best[i], spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, k, stamp[k, 0],
+        rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits[i], moves[i], Q[i], V[i], best[i],
+         spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, k, stamp[k, 0],
     )  # fmt: skip
 
 
 @compiled
 def _sweep(  # type: ignore[no-untyped-def]
-    rewards, successors, start, pairs, places, gamma, H, U, scale, far, support, visits, moves, Q, V,
-    best, spread, changed, many, policy, played, listed, touched, todo, k, stamp,
+    rewards, successors, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V, best,
+     spread, changed, many, policy, played, listed, touched, todo, k, stamp,
 ):  # fmt: skip
     """Q_{t+1} and V_{t+1} after a visit of the pair `played`; whether the greedy policy is no longer `policy`."""
     A, B = policy.shape[1], moves.shape[1]
-    size = _stale(start, pairs, places, support, moves, changed, many, played, listed, todo, k, stamp)
+    size = _stale(start, pairs, places, moves, changed, many, played, listed, todo, k, stamp)
     height, third = 8.0 * U * H, far > 0.0
     count = 0
     for q in range(size):
         p = np.uint32(todo[k, q])
         row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
-        value = min(Q[p], rewards[p] + gamma * top_of(to, V)) if support else Q[p]
-        if visits[p] > 0 or not support:
-            total = 0.0
+        total = 0.0
+        for j in range(B):
+            total += row[j] * V[np.uint32(to[j])]
+        mean, bonus = total * share, height * share
+        if rewards[p] + gamma * (mean + scale * bonus) >= Q[p]:  # what is still to be added is not negative
+            continue
+        squares = 0.0
+        for j in range(B):
+            squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
+        bonus += sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
+        if third:
+            wide = 0.0
             for j in range(B):
-                total += row[j] * V[np.uint32(to[j])]
-            mean, bonus = total * share, height * share
-            if rewards[p] + gamma * (mean + scale * bonus) < value:  # what is still to be added is not negative
-                squares = 0.0
-                for j in range(B):
-                    squares += row[j] * (V[np.uint32(to[j])] - mean) ** 2
-                bonus += sqrt(8.0 * U * squares) * share  # sqrt(8 U Var / n)
-                if third:
-                    wide = 0.0
-                    for j in range(B):
-                        wide += row[j] * spread[np.uint32(to[j])]
-                    bonus += sqrt(8.0 * wide) * share
-                value = min(value, rewards[p] + gamma * (mean + scale * bonus))
+                wide += row[j] * spread[np.uint32(to[j])]
+            bonus += sqrt(8.0 * wide) * share
+        value = rewards[p] + gamma * (mean + scale * bonus)
         if value < Q[p]:
             Q[p] = value
             y = p // A
@@ -182,9 +166,7 @@ def _sweep(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stale(  # type: ignore[no-untyped-def]
-    start, pairs, places, support, moves, changed, many, played, listed, todo, k, stamp
-):
+def _stale(start, pairs, places, moves, changed, many, played, listed, todo, k, stamp):  # type: ignore[no-untyped-def]
     """List in `todo` the pairs whose backup can have changed: how many."""
     if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
         for p in range(todo.shape[1]):
@@ -194,7 +176,7 @@ def _stale(  # type: ignore[no-untyped-def]
     for c in range(many[0]):
         for j in range(start[changed[c]], start[changed[c] + 1]):
             p = pairs[j]
-            if listed[k, p] != stamp and (support or moves[p, places[j]] > 0):
+            if listed[k, p] != stamp and moves[p, places[j]] > 0:
                 listed[k, p] = stamp
                 todo[k, size] = p
                 size += 1

@@ -3,15 +3,15 @@
 Paper: C. Watkins, P. Dayan, "Q-learning", Machine Learning 8, 1992; step sizes: E. Even-Dar, Y. Mansour, "Learning
 rates for Q-learning", JMLR 5, 2003.
 Setting: discounted, tabular; no guarantee of regret.
-Trust: CHECKED: the update, step sizes, their range and omega = 4/5 against the second paper, which finds it best for
+Trust: CHECKED: the update, step sizes, and the power 4/5 against the second paper, which finds it best for
 the dependence on H where all pairs are updated at once (0.77 where they are visited one by one).
 
 Q = 0 and n = 0 for all pairs. At step t, with k = n(x, a) before this step:
 
     pi_t          = (1 - eps_t) greedy(Q) + eps_t uniform,    eps_t = min(1, c / t^(1/3))
-    Q(x, a)       = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + gamma max Q(y, .)),    alpha_k = 1 / (k + 1)^omega
+    Q(x, a)       = (1 - alpha_k) Q(x, a) + alpha_k (r(x, a) + gamma max Q(y, .)),    alpha_k = 1 / (k + 1)^(4/5)
 
-Constants: c = 1, which `scale` multiplies; omega = `power` = 4/5, in (1/2, 1). initial=optimistic starts with Q = H.
+Constants: c = 1, which `scale` multiplies. initial=optimistic starts with Q = H.
 Guarantee: Q converges to Q* where every pair is played for ever. No bound on the regret: exploration does not know
 where to go, and where reward is many steps away (RiverSwim) uniform actions need exponentially many steps to find it.
 Composition: no model x uniform exploration x one averaging update per step x at resets, and whenever a greedy action
@@ -35,6 +35,8 @@ from ravi.runtime.ranges import Action, Count, Next, Number, PlaceOrNone, Policy
 from ravi.runtime.seedwise import compiled_learner
 from ravi.schedules import seed_never
 
+POWER = 0.8  # of the step size
+
 
 class State(NamedTuple):
     Q: Value  # (n, X, A)
@@ -46,15 +48,10 @@ class State(NamedTuple):
     stale: PlaceOrNone  # (n,)
 
 
-def q_learning(
-    problem: Problem, steps: int, *, scale: float = 1.0, power: float = 0.8, initial: str = "zero"
-) -> Learner:
-    """Epsilon-greedy Q-learning; `scale` multiplies epsilon, `power` is that of the step size."""
+def q_learning(problem: Problem, steps: int, *, scale: float = 1.0, initial: str = "zero") -> Learner:
+    """Epsilon-greedy Q-learning; `scale` multiplies epsilon."""
     validation.steps(steps)
     scale = validation.nonnegative(scale, "scale")
-    omega = validation.probability(power, "power")
-    if omega <= 0.5:
-        raise validation.InputError(f"power is {omega:g}; it must be more than 1/2, or Q does not converge")
     validation.one_of(initial, ("zero", "optimistic"), "initial")
     r, gamma, X, A = problem.rewards, problem.discount, problem.states, problem.actions
     start = 0.0 if initial == "zero" else problem.horizon
@@ -66,16 +63,16 @@ def q_learning(
         return State(np.full((n, X, A), start), np.zeros((n, X, A), np.int32), greedy, epsilon, since, policy, stale)
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
-        return *s, scale, r, gamma, omega
+        return *s, scale, r, gamma
 
-    settings: dict[str, Any] = {"scale": scale, "power": omega, "initial": initial}
-    return compiled_learner("q-learning", init, Seedwise(_plan, _learn, own, reset=False, changes=True), settings)
+    form = Seedwise(_plan, _learn, own, reset=False, changes=True)
+    return compiled_learner("q-learning", init, form, {"scale": scale, "initial": initial})
 
 
 @compiled
 def _plan(own, i, t):  # type: ignore[no-untyped-def]
     """(1 - eps) greedy + eps uniform: all rows where eps is new, else the stale one; a team's."""
-    Q, _, greedy, epsilon, since, policy, stale, c, _, _, _ = own
+    Q, _, greedy, epsilon, since, policy, stale, c, _, _ = own
     _, X, A = Q.shape
     x, last = stale[i], epsilon[i]
     eps = min(1.0, c / since[i] ** (1.0 / 3.0))
@@ -97,8 +94,8 @@ def _plan(own, i, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    Q, visits, greedy, _, since, _, stale, _, r, gamma, omega = own
-    alpha = (visits[i, x, a] + 1.0) ** -omega
+    Q, visits, greedy, _, since, _, stale, _, r, gamma = own
+    alpha = (visits[i, x, a] + 1.0) ** -POWER
     visits[i, x, a] += 1
     Q[i, x, a] = (1.0 - alpha) * Q[i, x, a] + alpha * (r[x, a] + gamma * highest(Q[i, y]))
     if best(Q[i, x]) != greedy[i, x]:

@@ -39,16 +39,13 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.in_average_reward import in_average_reward
-from ravi.learners.ravi_ucb.in_episodes import in_episodes, mixture_in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import of_rows, positive
+from ravi.runtime.seedwise import of_rows, over_all_seeds, positive
 from ravi.runtime.walk import JOINT, learn
 from ravi.schedules import at_reset
 from ravi.theory import constants
@@ -99,7 +96,7 @@ def generic(
     settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them; numbers:
+    of every row (`ravi.runtime.seedwise`). stated: the constants of both; `settings`: another record of them; numbers:
     those of the same estimate and bonus, where they are compiled (`constants` of `Counted`)."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
@@ -142,10 +139,14 @@ def tabular(problem: Problem, T: int, o: Options, span: float | None = None) -> 
     the average reward a plan in every step.
     """
     if problem.criterion == "average":
+        from ravi.learners.ravi_ucb.in_average_reward import in_average_reward
+
         return in_average_reward(problem, T, o, span)
     if span is not None:
         raise validation.InputError("span is given, and it is for the average reward: elsewhere it is H, or an episode")
     if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import in_episodes
+
         return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
 
@@ -185,6 +186,8 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans. In episodes S times that.
     """
     if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import mixture_in_episodes
+
         return mixture_in_episodes(problem, T, o)
     return on_regression(generic, problem, T, o)
 

@@ -80,7 +80,7 @@ def politex(
     J = max(1, round(sqrt(T) * (1.0 if average else 1 - gamma))) if phase is None else validation.whole(phase, "phase")
     K = max(1, round(T * (1.0 if average else 1 - gamma) / J))
     step_scale = validation.positive(step_scale, "step_scale")
-    eta = validation.derived(lambda: step_scale * sqrt(8 * log(A) / K) / W, "eta", step_scale=step_scale, span=W)
+    eta = validation.finite_result(lambda: step_scale * sqrt(8 * log(A) / K) / W, "eta", step_scale=step_scale, span=W)
     settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale}
     if average:
         return exponential_weights("politex", problem, plan_politex, eta, W / 2, J, settings)

@@ -11,11 +11,10 @@ from ravi.learners.options import takes
 from ravi.learners.ucrl.core import Options, Plausible, extended, radii_of, reference
 from ravi.learners.ucrl.ucrl import box
 from ravi.optimism import extended_value_iteration as optimistic
-from ravi.optimism.known_support import capped
 from ravi.optimism.sets import most_smoothed, smoothed
 
 
-@takes()
+@takes(without=("support",))
 def scal(problem: Problem, T: int, o: Options) -> Learner:
     """SCAL: UCRL2B for a learner that knows a bound on the span of the optimal bias.
 
@@ -40,12 +39,10 @@ def scal(problem: Problem, T: int, o: Options) -> Learner:
     T_c h >= h + rho* for the true bias h = V*: L h >= h + rho*, and min L h + c >= rho* + min h + c >= rho* + max h.
     T_c is monotone, so the planned gain is at least rho*, up to the accuracy, whenever the true kernel is plausible.
 
-    support=on: the sets are those of UCRL2B with support=on. They hold P as often, and nothing above asks more of them.
-
     Constants: c = H, unless `span` is given. On the reset chain h* = V*, so any c >= span(V*) will do, and H always
     does. In the aware mode the optimistic values themselves lie in [0, H]: c = H never cuts, and SCAL is UCRL2B.
     Knowledge of the span enters by `span`. delta = 1/T; `scale` multiplies the radii.
-    Guarantee: regret O~(max(1, c) sqrt(Gamma X A T)) with probability 1 - delta; with support=on too (see UCRL2B).
+    Guarantee: regret O~(max(1, c) sqrt(Gamma X A T)) with probability 1 - delta.
     Composition: counts from 0 x Bernstein box x span-constrained extended value iteration x doubling.
     Cost: that of UCRL2B, and one sweep more per plan that cuts.
     Deviations: the paper starts at 0 and adds 2 gamma_k^n / (1 - gamma_k) span(v_1 - v_0) to the span that stops a
@@ -68,7 +65,7 @@ def bound(problem: Problem, span: float | None) -> float:
     return math.inf if span == math.inf else validation.positive(span, "span")
 
 
-@takes()
+@takes(without=("support",))
 def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     """SCAL+: SCAL with a bonus on the reward in place of a set of kernels.
 
@@ -91,13 +88,9 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     mixture (`ravi.optimism.extended_value_iteration`). Where L h >= h + rho* for the true bias h, the planned gain is
     at least rho*, as in SCAL: |(P_bar - P) h| <= c beta is what that needs.
 
-    support=on: L u = max_a min{r + b + P_bar u, r + max u}, the last maximum over the support of (x, a). L h >=
-    h + rho* as before, because P h is at most that maximum; and what L u promises is no more than without. There is no
-    number of outcomes in b.
-
     Constants: the authors', c = H unless `span` is given, delta = 1/T. x_bar is the mode of nu_0, the first if there
     are several. `scale` multiplies b.
-    Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta; with support=on too.
+    Guarantee: regret O~(c sqrt(Gamma X A T)) with probability 1 - delta.
     Composition: counts from 0 with one step to x_bar x bonus c beta x span-constrained value iteration x doubling.
     Cost: O(1) per step; X A B per sweep, B the successors stored per pair; at most X A log2(8 T / (X A)) plans.
     Deviations: rewards are known, so the reward bonus is 0. With a discount, the aware mode plans with gamma P_bar +
@@ -110,10 +103,10 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     if not math.isfinite(c):
         raise validation.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     values = problem.horizon if problem.criterion == "discounted" else 1.0
-    validation.derived(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
+    validation.finite_result(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
 
     constants = (scale * c, o.delta, problem.states * problem.actions)
-    plausible = Plausible(bonus, constants, smoothed, promised_stored if o.knows_support else promised, idle)
+    plausible = Plausible(bonus, constants, smoothed, promised, idle)
     return extended("scal+", problem, plausible, o, {"span": c, "reference": reference(problem)}, span=c)
 
 
@@ -139,13 +132,6 @@ def promised(own, i, k, v, Q):  # type: ignore[no-untyped-def]
     r, gamma, b = own.rewards[i if own.rewards.shape[0] > 1 else 0], own.discount, own.radius[k]
     for p in each(Q.shape[0]):
         Q[p] = r[p] + b[p] + gamma * Q[p]
-
-
-@compiled
-def promised_stored(own, i, k, v, Q):  # type: ignore[no-untyped-def]
-    """The same, and no more than the best stored successor."""
-    promised(own, i, k, v, Q)
-    capped(own, i, v, Q)
 
 
 @compiled

@@ -25,7 +25,7 @@ from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
 from ravi.live.rewards import RewardRange
-from ravi.validation import OF_CRITERION, InputError, StreamError
+from ravi.validation import InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -38,7 +38,8 @@ ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both.
+    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both. On an MDP without a discount it
+    is the average reward, or what an episode earns.
 
     Attributes
     ----------
@@ -48,6 +49,8 @@ class Evaluation:
         The name of the environment, or of the MDP.
     discount
         gamma.
+    criterion
+        "discounted", or "average" or "episodic" for an MDP that is.
     exact
         The return, computed.
     exact_error
@@ -81,6 +84,7 @@ class Evaluation:
     policy: str
     on: str
     discount: float
+    criterion: str = "discounted"
     exact: float | None = None
     exact_error: float | None = None
     optimum: float | None = None
@@ -109,12 +113,14 @@ class Evaluation:
     def __repr__(self) -> str:
         computed = "" if self.exact is None else f"; value {self.exact:.6g} ± {self.exact_error:.1g}"
         sampled = "" if self.mean is None else f"; sampled {self.mean:.6g}"
-        return f"<Evaluation of policy {self.policy} on {self.on}{computed}{sampled}>"
+        where = "" if f" on {self.on}" in self.policy else f" on {self.on}"
+        return f"<Evaluation of policy {self.policy}{where}{computed}{sampled}>"
 
     def __str__(self) -> str:
-        return "\n".join(
-            [f"policy {self.policy}", f"  on               {self.on} (gamma {self.discount:.10g})", *self._lines()]
+        words = {"average": "average reward", "episodic": "an episode"}.get(
+            self.criterion, f"gamma {self.discount:.10g}"
         )
+        return "\n".join([f"policy {self.policy}", f"  on               {self.on} ({words})", *self._lines()])
 
     def _lost(self) -> str:
         gap, error = self.gap or 0.0, (self.exact_error or 0.0) + (self.optimum_error or 0.0)
@@ -180,13 +186,9 @@ def evaluate(
 
         env = ids.mdp(env) if ids.names_an_mdp(env) else env
     if isinstance(env, MDP):
-        if env.criterion != "discounted":
-            raise InputError(
-                f"{env.name} is {OF_CRITERION[env.criterion]}, and a Policy is evaluated for a discount: "
-                "ravi.evaluate(policy.table, mdp) is for every criterion"
-            )
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
-        return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
+        facts: dict[str, Any] = {"on": env.name, "discount": env.discount, "criterion": env.criterion}
+        return Evaluation(policy=policy.origin, **facts, **computed)
     stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
     try:
         computed = _from_table(policy, stream)
@@ -249,23 +251,30 @@ def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] |
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
     """The value and the optimum, in the MDP's units, and bounds on their errors."""
-    from ravi.planning.evaluation import staged_values
+    from ravi.planning.average import AverageSolution
+    from ravi.planning.evaluation import evaluate, staged_values
     from ravi.planning.solver import solve
 
-    table = _table_on(policy, mdp, absorb)  # (S, X, A)
-    _, returns, errors = staged_values(mdp, table[None], TOLERANCE)
-    solution = solve(mdp, tol=TOLERANCE)
+    table, found = _table_on(policy, mdp, absorb), solve(mdp, tol=TOLERANCE)  # (S, X, A)
+    if mdp.criterion == "discounted":
+        _, (rho,), (error,) = staged_values(mdp, table[None], TOLERANCE)
+    else:
+        of: Any = evaluate(mdp, table[0] if len(table) == 1 else table)
+        average = mdp.criterion == "average"
+        rho, error = (
+            (mdp.initial @ of.gain, of.gain_error + 1e-15) if average else (of.returns, of.error / mdp.episode + 1e-15)
+        )
     low, high = mdp.units
-    H, slack = mdp.horizon, ROUNDING * mdp.horizon * max(abs(low), abs(high))
-
-    def worth(rho: float) -> float:
-        return H * (low + (high - low) * rho)
-
+    best, best_error = (
+        (found.gain, found.gain_error) if isinstance(found, AverageSolution) else (found.optimum, found.optimum_error)
+    )
+    steps = 1.0 if mdp.criterion == "average" else mdp.largest_value  # whose rewards are added up
+    slack = ROUNDING * steps * max(abs(low), abs(high))
     return {
-        "exact": worth(float(returns[0])),
-        "exact_error": H * (high - low) * float(errors[0]) + slack,
-        "optimum": worth(solution.optimum),
-        "optimum_error": H * (high - low) * solution.optimum_error + slack,
+        "exact": steps * mdp.in_units(float(rho)),
+        "exact_error": steps * (high - low) * float(error) + slack,
+        "optimum": steps * mdp.in_units(best),
+        "optimum_error": steps * (high - low) * best_error + slack,
     }
 
 

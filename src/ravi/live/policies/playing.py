@@ -111,10 +111,8 @@ def stream_of(
             raise InputError(f"termination is {termination!r}, but the stream {env!r} has its own")
         stream = env
     else:
-        if env is None:
-            env = world_of(*origin_of(learned, allow_code))
-        elif isinstance(env, str):
-            env = world_of(env, options_of_origin(learned, env, allow_code))
+        if env is None or isinstance(env, str):
+            env = world_of(*origin_of(learned, env, allow_code=allow_code))
         numbering = learned.get("observations", {})
         facts: dict[str, Any] = {
             "termination": termination or learned.get("termination", "absorb"),
@@ -142,34 +140,33 @@ def check_render(world: Any, render: str | None, name: str = "render") -> Any:
 
 
 def origin_of(
-    learned: Mapping[str, Any], allow_code: bool = False, given: Mapping[str, Any] | None = None
+    learned: Mapping[str, Any],
+    name: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    allow_code: bool = False,
 ) -> tuple[str, dict[str, Any]]:
-    """The id and options of the environment that a policy was learned in (`Policy.environment`); those given win."""
-    if not learned:
-        raise InputError("the policy does not say where it was learned: name an environment or an MDP")
-    if learned.get("id") is None or (learned.get("options") is None and not given):
-        raise InputError(
-            f"the policy does not say with which options {learned.get('name')} was made: give the environment, as in "
-            "policy.play(env) or ravi play FILE ENV"
-        )
-    options = learned.get("options") or {}
-    _check_trust(learned["id"], options, allow_code)
-    return learned["id"], {**options, **(given or {})}
+    """The id and the options of an environment: of this id, or where a policy was learned (`Policy.environment`).
 
-
-def options_of_origin(learned: Mapping[str, Any], name: str, allow_code: bool = False) -> dict[str, Any]:
-    """The options that a policy was learned with, if it was in the environment of this id."""
-    known = [str(each).rpartition(":")[2] for each in (learned.get("id"), learned.get("name"))]
-    options = dict(learned.get("options") or {}) if name.rpartition(":")[2] in known else {}
-    _check_trust("", options, allow_code)
-    return options
-
-
-def _check_trust(name: str, options: Mapping[str, Any], allow_code: bool) -> None:
-    """A policy may be what a file says: it names no module, unless the user allows it."""
-    code = environments.code_in(name, options)
-    if code is not None and not allow_code:
-        raise ids.refused(code, name or code, "the policy")
+    Its options are those that the policy was learned with, if it is the same environment; `options` win. They may be
+    what a file says: they name no module, unless the user allows it.
+    """
+    identity, known, code = learned.get("id"), learned.get("options"), name is None
+    if name is None:
+        if not learned:
+            raise InputError("the policy does not say where it was learned: name an environment or an MDP")
+        if identity is None or (known is None and not options):
+            raise InputError(
+                f"the policy does not say with which options {learned.get('name')} was made: give the environment, as "
+                "in policy.play(env) or ravi play FILE ENV"
+            )
+        name = str(identity)
+    elif name.rpartition(":")[2] not in [str(each).rpartition(":")[2] for each in (identity, learned.get("name"))]:
+        known = None
+    found = environments.code_in(name if code else "", known or {})
+    if found is not None and not allow_code:
+        raise ids.untrusted_code(found, name if code else found, "the policy")
+    return name, {**(known or {}), **(options or {})}
 
 
 def grid_of(plain: Mapping[str, Any]) -> Any:
@@ -342,10 +339,7 @@ def _open_world(
                 f"{env!r} was made with render_mode={mode!r}: make it with render_mode={render!r}, or give its id"
             )
         return world_of(env, options)
-    learned = policy.environment
-    name, given = origin_of(learned, allow_code, options) if env is None else (
-        env, options_of_origin(learned, env, allow_code) | dict(options)
-    )  # fmt: skip
+    name, given = origin_of(policy.environment, env, options, allow_code=allow_code)
     with warnings.catch_warnings():
         if render is not None and not video:
             warnings.simplefilter("ignore")  # what is not offered is told here

@@ -121,7 +121,7 @@ class Policy:
         learner: str = "",
     ) -> Policy:
         """The policy of a table (X, A), of one action per state (X,), or of `ravi.solve(mdp)`; (S, X, A) is by the
-        steps since a reset.
+        steps since a reset. The state after the end of an environment may be left out.
 
         where: an environment of Gymnasium, an MDP, or the id of one, or a model of `ravi.importers`, whose labels it is
         asked by. discount: gamma; of an environment it must be given. termination: what a terminal state is, "absorb"
@@ -140,10 +140,16 @@ class Policy:
         stream = Environment(world, termination=termination)
         try:
             facts["environment"] = stream.plain()
-            made = Policy(table=validation.of_actions(table, stream.actions, "table"), **facts)
-            if made.table.shape[-2:] != (wanted := (stream.states, stream.actions)):
+            rows = np.asarray(validation.of_actions(table, stream.actions, "table"))
+            if rows.shape[-2:-1] == (stream.terminal,):  # the end, where no action matters, has no row
+                rows = np.concatenate([rows, np.full_like(rows[..., :1, :], 1 / rows.shape[-1])], axis=-2)
+            made = Policy(table=rows, **facts)
+            (X, A), (states, actions) = made.table.shape[-2:], (stream.states, stream.actions)
+            if (states, actions) != (X, A):
+                end = "" if stream.terminal is None else ", the end among them"
                 raise InputError(
-                    f"table has shape {made.table.shape}, but {stream.name} has {wanted} states and actions"
+                    f"table is for {X} states and {A} actions, but {stream.name} has {states} states{end}, "
+                    f"and {actions} actions"
                 )
             return made
         finally:
@@ -294,7 +300,7 @@ def _checked(self: Policy) -> dict[str, Any]:
     for name in ("observations", "actions"):
         archive.typed(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
-        "table": validation.sealed(table),
+        "table": validation.read_only_copy(table),
         "discount": validation.probability(self.discount, "discount"),
         "units": validation.units(self.units),
         "steps": validation.whole(self.steps, "steps", 0),

@@ -1,19 +1,52 @@
-"""The plan of a suite: the setting of every entry, and what is tried for those that are tuned."""
+"""The plan of a suite: the setting of every entry, and what must be tuned before.
+
+A run is a setting (MDP, learner, T, what is kept) and a seed. Its id is a hash of that content.
+"""
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ravi import ids
-from ravi.lab.experiments.schedule.settings import Setting
-from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
+from ravi.lab.experiments.suite import Entry, Suite, Tuning
 from ravi.runtime import archive
-from ravi.runtime.world import World, world_named
+from ravi.runtime.seedwise import VARIED
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that decides the bits of a run, but for its seed and the versions of what computes it."""
+
+    mdp: str  # its id, or the path of its file
+    mdp_digest: str  # a hash of all its numbers
+    learner: str  # its canonical id (`ravi.ids.canonical`)
+    source: str  # a hash of the learner's file, where it is not this library's own (`ravi.ids.source_of`)
+    steps: int  # T
+    points: int  # at how many times curves are kept
+    record: tuple[str, ...] = ()  # which of CURVES are kept too
+
+    @cached_property
+    def digest(self) -> str:
+        """The id of the setting. How the MDP is called does not enter, only what it is."""
+        content = {
+            "mdp": self.mdp_digest, "learner": self.learner, "source": self.source,
+            "steps": self.steps, "points": self.points, "record": sorted(self.record),
+        }  # fmt: skip
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """A key that settings share if they differ only in multipliers of one learner, and so can run as one batch."""
+        name, *options = self.learner.split(",")
+        fixed = [option for option in options if option.partition("=")[0] not in VARIED]
+        return self.mdp_digest, name, *fixed, self.source, self.steps, self.points, self.record
 
 
 class Facts(NamedTuple):
@@ -38,14 +71,14 @@ def digest_of(text: str, world: World) -> str:
     """By what settings know a world: an MDP by its numbers, one of another kind also by all that its id says."""
     if world.kind == "tabular":
         return world.digest
-    return sha256(repr((world.kind, ids.spelled(text), world.digest)).encode()).hexdigest()
+    return sha256(repr((world.kind, ids.name_and_arguments(text), world.digest)).encode()).hexdigest()
 
 
 def facts_of(suite: Suite, mdps: dict[str, World]) -> Facts:
     """Look up every id of a suite; `mdps` collects the worlds themselves."""
     for entry in suite.entries:
         if entry.mdp not in mdps:
-            mdps[entry.mdp] = world_named(entry.mdp)
+            mdps[entry.mdp] = find_world(entry.mdp)
     learners = {}
     for learner in dict.fromkeys(entry.learner for entry in suite.entries):
         options = ids.learner_options(learner)
@@ -82,50 +115,45 @@ def with_multipliers(base: Setting, given: Mapping[str, float | None], **changes
     return replace(base, learner=ids.canonical(base.learner + options), **changes)
 
 
-def settings(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Setting | None]:
-    """The setting by which every entry is scored, in their order; None where tuning has not chosen yet."""
-    found: list[Setting | None] = []
+class Planned(NamedTuple):
+    """An entry, what must be tuned before it can be run, and the setting that scores it: None until tuning chooses."""
+
+    entry: Entry
+    subject: Subject | None
+    setting: Setting | None
+
+
+def planned(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> list[Planned]:
+    """The entries of a suite, in their order. records: of tuning, by subject."""
+    found = []
     for entry in suite.entries:
-        for name, told in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
-            if name not in told:
+        for name, known in ((entry.mdp, facts.mdps), (entry.learner, facts.learners)):
+            if name not in known:
                 raise InputError(f"specification.json is damaged: it does not say what {name} stood for")
         subject, setting = subject_of(entry, facts, suite.tuning), setting_of(entry, facts)
-        if subject is None:
-            found.append(setting)
+        if subject is not None:
+            record = records.get(subject.digest, {})
+            chosen = record.get("chosen")
+            learner = None if chosen is None else str(record["configurations"][chosen]["learner"])
+            found.append(Planned(entry, subject, None if learner is None else replace(setting, learner=learner)))
         else:
-            chosen = chosen_in(records.get(subject.digest))
-            found.append(None if chosen is None else replace(setting, learner=chosen))
+            found.append(Planned(entry, None, setting))
     return found
 
 
-class Asked(NamedTuple):
-    """The runs that a suite reports, each once: what two entries share, or nothing tunes, is one run."""
+def asked(entries: Iterable[Planned]) -> tuple[set[tuple[str, int]], int]:
+    """The runs that entries report, each once, those of tuning left out: settings and seeds, and how many must wait.
 
-    known: set[tuple[str, int]]  # setting and seed
-    waiting: set[tuple[Any, ...]]  # for tuning to choose: alike when they will have the same setting
-
-    @property
-    def runs(self) -> int:
-        return len(self.known) + len(self.waiting)
-
-
-def asked(suite: Suite, facts: Facts, records: Mapping[str, Mapping[str, Any]]) -> Asked:
-    """The runs that a suite reports: those known, and those that wait for tuning; runs of tuning are not counted."""
-    found = Asked(set(), set())
-    for entry, setting in zip(suite.entries, settings(suite, facts, records), strict=True):
-        subject = subject_of(entry, facts, suite.tuning)
+    What two entries share, or nothing tunes, is one run; those that wait are one if they will have the same setting.
+    """
+    known: set[tuple[str, int]] = set()
+    waiting: set[tuple[Any, ...]] = set()
+    for entry, subject, setting in entries:
         if setting is not None:
-            found.known.update((setting.digest, seed) for seed in entry.seeds)
+            known.update((setting.digest, seed) for seed in entry.seeds)
         elif subject is not None:
-            found.waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
-    return found
-
-
-def chosen_in(record: Mapping[str, Any] | None) -> str | None:
-    """The learner's id that a tuning record chose."""
-    if record is None or record.get("chosen") is None:
-        return None
-    return str(record["configurations"][record["chosen"]]["learner"])
+            waiting.update((subject.digest, entry.points, entry.record, seed) for seed in entry.seeds)
+    return known, len(waiting)
 
 
 def facts_from(held: Mapping[str, Any]) -> Facts:
