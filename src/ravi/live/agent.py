@@ -247,6 +247,11 @@ class Agent:
         return self.time + (self._pending is not None)
 
     @property
+    def name(self) -> str:
+        """The learner's id, or its name where it has none."""
+        return self.given if isinstance(self.given, str) else self.learner.name
+
+    @property
     def done(self) -> bool:
         """Whether all its steps are made."""
         return self.time + (self._pending is not None) >= self.steps
@@ -468,7 +473,7 @@ class Agent:
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
-        table = validation.shaped(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        table = validation.check_shape(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
         self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
@@ -496,6 +501,12 @@ class Agent:
             vars(self).update(kept)
             raise
 
+    def reserve(self, states: int, actions: int = 1) -> None:
+        """Buffer for so many states and actions, at least; states are doubled."""
+        X, A = self.table.states, self.table.actions
+        if states > X or actions > A:
+            self.grow(X if states <= X else max(states, 2 * X), max(actions, A))
+
     def _state(self, x: Any, what: str) -> int:
         """A state that is one."""
         if type(x) is not int:
@@ -517,7 +528,7 @@ class Agent:
         self.problem, self._stale = self.table.problem(), False
         if isinstance(self.given, str):
             if self._make is None:
-                self._make = ids.maker(self.given)
+                self._make = ids.learner_builder(self.given)
             self.learner = self._make(self.problem, self.steps)
         elif isinstance(self.given, Learner):
             self.learner = self.given
@@ -578,16 +589,14 @@ class Agent:
         self._add()
         was, now = self.range, self.range.wider(reward)
         scale, shift = (was.high - was.low) / (now.high - now.low), (was.low - now.low) / (now.high - now.low)
-        table, rewards = self.table, self.rewards
+        table, (weight, total, _) = self.table, self.rewards.sums
         met = table.moves > 0
-        for parts, counts in (
-            (table.earned, table.moves), (table.least, met), (table.most, met), (rewards.total, rewards.weight)
-        ):  # fmt: skip
+        for parts, counts in ((table.earned, table.moves), (table.least, met), (table.most, met), (total, weight)):
             parts[:] = np.minimum(parts * scale + shift * counts, counts)
         self.cycle = self.cycle * scale + shift * self.length
         self.state.rescale(scale, shift)
         self.range, table.told = now, replace(table.told, units=(now.low, now.high))
-        rewards.renew(self.time)
+        self.rewards.renew(self.time)
         self._build()
 
     # Epochs.

@@ -69,7 +69,7 @@ class Learned:
     @property
     def usual(self) -> str:
         """The policy that is meant where none is named."""
-        return self.choices.policy
+        return "planned" if self.choices.default else "last"
 
     @property
     def plays(self) -> int:
@@ -160,7 +160,7 @@ class Learned:
     @property
     def learner(self) -> str:
         """The learner's id, or its name where it has none."""
-        return self.agent.given if isinstance(self.agent.given, str) else self.agent.learner.name
+        return self.agent.name
 
     @property
     def title(self) -> str:
@@ -186,7 +186,7 @@ class Learned:
         return found + self.claims(which)
 
     def _choices(self) -> list[tuple[str, str]]:
-        return self.choices.words(self.environment, self.learner, self.agent.range)
+        return self.choices.words(self.environment, self.agent)
 
     def _counters(self) -> str:
         at = self.environment

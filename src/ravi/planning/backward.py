@@ -47,23 +47,19 @@ def lists(problem: Problem) -> Lists:
     used = (psi != 0).any(1)  # (X A, d)
     sizes = used.sum(1)
     pair = np.argsort(-sizes, kind="stable")
-    m = max(1, int(sizes.max()))
-    coordinate, start = np.zeros((m, X * A), np.int32), np.zeros((m, X * A + 1), np.int64)
-    successor, value = [], []
-    entries = 0
-    for j in range(m):
-        for q, p in enumerate(pair):
-            start[j, q] = entries
-            if j < sizes[p]:
-                coordinate[j, q] = c = np.flatnonzero(used[p])[j]
-                b = np.flatnonzero(psi[p, :, c])
-                successor.append(successors[p, b])
-                value.append(psi[p, b, c])
-                entries += b.size
-        start[j, X * A] = entries
+    rank, m = np.argsort(pair), max(1, int(sizes.max()))
+    number = used.cumsum(1) - 1  # j of a coordinate of a pair
+    coordinate, many = np.zeros((m, X * A), np.int32), np.zeros((m, X * A), np.int64)
+    p, c = np.nonzero(used)
+    coordinate[number[p, c], rank[p]] = c
+    many[number[p, c], rank[p]] = np.count_nonzero(psi, 1)[p, c]
+    ends = many.cumsum().reshape(m, X * A)
+    start = np.concatenate([(ends - many)[:, :1], ends], 1)
+    p, b, c = np.nonzero(psi)
+    order = np.lexsort((b, rank[p], number[p, c]))
+    p, b, c = p[order], b[order], c[order]
     count = (sizes[:, None] > np.arange(m)).sum(0)
-    flat = np.concatenate(successor or [np.zeros(0, np.int32)]), np.concatenate(value or [np.zeros(0)])
-    return Lists(pair, np.argsort(pair), count, coordinate, start, *flat)
+    return Lists(pair, rank, count, coordinate, start, successors[p, b], psi[p, b, c])
 
 
 @compiled

@@ -63,7 +63,7 @@ def o_reps(problem: Problem, steps: int, *, step_scale: float = 1.0) -> Learner:
     X, A = problem.states, problem.actions
     K = constants.expected_epochs(problem.horizon, T)
     eta = validation.positive(step_scale, "step_scale") * sqrt(2 * (log(X * A) if X * A > 1 else 1.0) / K)
-    validation.derived(lambda: 1e6 * problem.horizon * eta, "eta V", step_scale=step_scale)
+    validation.finite_result(lambda: 1e6 * problem.horizon * eta, "eta V", step_scale=step_scale)
     itself = np.broadcast_to(np.arange(X, dtype=np.int32)[:, None, None], (X, A, 1))
     successors = np.concatenate([problem.successors, itself], axis=-1)  # one more: the state itself
 

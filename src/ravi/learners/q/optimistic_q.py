@@ -57,7 +57,7 @@ def optimistic_q(
     H = longest(sp, X * A, T, delta) if horizon is None else validation.finite(horizon, "horizon").item()
     if H <= 1:
         raise validation.InputError(f"horizon is {H:g}; it must be more than 1, as gamma = 1 - 1 / horizon is positive")
-    width = validation.derived(
+    width = validation.finite_result(
         lambda: 4 * scale * sp * sqrt(H * log(2 * T / delta)), "the bonus", scale=scale, span=sp, horizon=H
     )
 

@@ -90,7 +90,7 @@ def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> 
     shares = log2(H / eps) + log2(3 * max(log(H), 2.0**-52)) + floor(log2(R)) + 2  # log2(H / xi)
     M = max(ceil(2 * shares), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
-    H_q = validation.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
+    H_q = validation.finite_result(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
 
 

@@ -38,15 +38,13 @@ from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, 
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.in_episodes import in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import of_rows, positive
+from ravi.runtime.seedwise import of_rows, over_all_seeds, positive
 from ravi.runtime.walk import JOINT, learn
 from ravi.schedules import at_reset
 from ravi.theory import constants
@@ -97,7 +95,7 @@ def generic(
     settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them; numbers:
+    of every row (`ravi.runtime.seedwise`). stated: the constants of both; `settings`: another record of them; numbers:
     those of the same estimate and bonus, where they are compiled (`constants` of `Counted`)."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
@@ -135,6 +133,8 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan.
     """
     if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import in_episodes
+
         return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
 

@@ -59,7 +59,7 @@ def politex(problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int
     J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else validation.whole(phase, "phase")
     K = max(1, round((1 - gamma) * T / J))
     step_scale = validation.positive(step_scale, "step_scale")
-    eta = validation.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
+    eta = validation.finite_result(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
 
     def init(keys: Array) -> State:
         n = len(keys)
