@@ -94,13 +94,6 @@ class Estimates:
         other.__dict__.update(known)
         return other
 
-    def made(self: Same, make: Callable[[Same], Made]) -> Made:
-        """What `make` makes of this record, made once."""
-        name = f"{make.__module__}.{make.__qualname__}"
-        if name not in self.__dict__:
-            self.__dict__[name] = make(self)
-        return self.__dict__[name]
-
     # What formulas name.
 
     @property
@@ -171,6 +164,18 @@ class Estimates:
                 part[...] = value
             found.append(made)
         return np.concatenate(found, axis=1)
+
+
+def once(make: Callable[[Same], Made]) -> Callable[[Same], Made]:
+    """Above a function of a record: what it makes is kept there."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    def found(s: Same) -> Made:
+        if name not in s.__dict__:
+            s.__dict__[name] = make(s)
+        return s.__dict__[name]
+
+    return found
 
 
 class Played(Estimates):
