@@ -23,7 +23,7 @@ FILE = Path(__file__).parent.parent / "frozen.json"
 MDPS = (
     "riverswim/6,discount=0.9", "garnet/20,2,3,discount=0.8", "ensemble/3,6,2,2,discount=0.8",
     "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9", "riverswim/5,criterion=average",
-    "garnet/5,3,2,criterion=episodic,episode=4", "ensemble/3,6,2,2,criterion=episodic,episode=5",
+    "garnet/5,3,2,criterion=episodic,episode=4",
 )  # fmt: skip
 AVERAGE = {  # options that are of the average reward
     "ravi-ucb": "scale=0.003,step_scale=30,span=2", "politex": "step_scale=10,span=2", "mdp-e": "step_scale=10,span=2",
