@@ -493,7 +493,7 @@ def run_recorded(
     states = Measure("states", lambda keys: (), record, lambda m: {})
     made = run(
         learner, setting.mdp, setting.steps, seeds, record=["stream"], measures=[states],
-        pad=setting.sets is None and setting.average is None, progress=progress,
+        pad=setting.sets is None and not setting.undiscounted, progress=progress,
     )  # fmt: skip
     return made, (_seed(setting, made, kept, i, plan_of) for i in range(len(made.seeds)))
 
