@@ -23,10 +23,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ravi._jit import teams
-from ravi._jit.functions import effort, instance, uncounted
+from ravi._jit.functions import compiled, effort, instance, uncounted
 from ravi._jit.teams import NEVER, Buffer, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
-from ravi.measures.recording import no_record
 from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
 from ravi.runtime.walk import learn as nothing
 
@@ -72,6 +71,11 @@ class Task(NamedTuple):
 def path_length(n: int, H: float, resets: bool) -> int:
     """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
     return min(max(64, ceil(H * (logarithm(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
+
+
+@compiled
+def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
+    """The `record` of a measure that there is not: it does nothing."""
 
 
 plan, walk = nothing, nothing  # `run_function` puts those of a run here
