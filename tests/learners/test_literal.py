@@ -285,7 +285,7 @@ ROWS = [
     ),
     Row(
         linear.gamma_lscvi_ucb,
-        ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,span=0.8", "gamma-lscvi-ucb,scale=0.01"),
+        ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,span=0.2", "gamma-lscvi-ucb,scale=0.01"),
         STAGED, 150,
     ),
     Row(

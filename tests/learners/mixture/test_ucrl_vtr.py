@@ -5,11 +5,13 @@ import pytest
 from scipy.stats import binom
 
 from ravi import ids
-from ravi.estimators.by_age import checked
+from ravi.estimators.by_age import checked, learn
 from ravi.estimators.gram import gram
 from ravi.learners.mixture.ucrl_vtr import ucrl_vtr
 from ravi.mdps import riverswim_mixture
+from ravi.planning.backward import lists
 from ravi.runtime.api import run
+from ravi.runtime.walk import empty_path
 from ravi.validation import InputError
 from tests.helpers import spy
 
@@ -36,6 +38,23 @@ def test_the_ellipsoid_covers_theta_as_often_as_promised():
     most = binom.isf(1e-6, seeds, delta)
     assert violations(1.0, delta, seeds) <= most
     assert violations(1 / 16, delta, seeds) > most
+
+
+def test_ages_go_on_along_a_path_and_start_anew_after_a_reset():
+    mdp, S, began = riverswim_mixture(4, 0.8), 3, 1
+    rng = np.random.default_rng(2)
+    V, path, data = rng.uniform(0, 5, (1, S + 1, 4)), empty_path(1, 8), gram(1, 3, 1.0, 4, moves=False)
+    path.state[:], path.action[:], path.successor[:] = (rng.integers(0, k, (1, 8)) for k in (4, 2, 4))
+    path.reset[0, [4, 5]] = True
+    path.length[:] = 8
+    learn(lists(mdp.problem), data, np.zeros(1, np.int64), V, np.full(1, began, np.int32), path)
+    Lam, b = np.eye(3), np.zeros(3)
+    for l, stage in enumerate([1, 2, 2, 2, 2, 0, 0, 1]):  # ages 1, 2, 3, 4, 5, reset, 0, reset, 0, 1
+        v, pair = V[0, stage + 1], (path.state[0, l], path.action[0, l])
+        phi = v[mdp.successors[pair]] @ mdp.features[pair]
+        Lam, b = Lam + np.outer(phi, phi), b + phi * v[path.successor[0, l]]
+    np.testing.assert_allclose(data.covariance[0], Lam, rtol=1e-12)
+    np.testing.assert_allclose(data.response[0], b, rtol=1e-12)
 
 
 def test_a_wrong_determinant_is_put_right_at_the_next_renewal():
