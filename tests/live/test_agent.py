@@ -230,7 +230,7 @@ def test_after_a_bad_answer_the_right_one_is_taken():
     live.observe(0, a, 1, 0.25)
     live.end()
     assert live.visits[0, a] == 1
-    assert live.rewards.total[0, a] == 0.25
+    assert live.rewards.sums.total[0, a] == 0.25
 
 
 def test_a_jump_without_a_reset_is_told():
@@ -394,7 +394,7 @@ def test_a_table_that_cannot_grow_stays_as_it_was():
     live.observe(0, a, 3, 0.5)
     live.act(3)
     assert live.table.sizes[:2] == (4, 2)
-    assert live.rewards.weight.shape == (4, 2) == live.policy.shape
+    assert live.rewards.sums.weight.shape == (4, 2) == live.policy.shape
 
 
 def test_rewards_may_be_revealed_in_any_units():

@@ -16,17 +16,17 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, Learner, Problem, Until, Walkers
+from ravi.live.rewards import RewardSums
 from ravi.live.table import COUNTED
-from ravi.runtime import archive, tree
-from ravi.runtime.ranges import Age, Count, Facts, Flag, Number, Past, Policy, Positive, Probability, Whole, check
+from ravi.runtime import archive, ranges, tree
+from ravi.runtime.ranges import Action, Age, Count, Facts, Flag, Number, Place, Policy, Positive, Probability, Whole
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
     from ravi.live.agent import Agent, Builder
 
 BUFFER = 1024  # plays that wait to be added, at most
-REWARD_ARRAYS = {"weight": np.float64, "total": np.float64, "last": np.int64}  # what `Rewards.arrays` names
-OPTIONAL = ("rewards.", "visits", "output", "buffer")  # arrays that are in a file only if they hold something
+OPTIONAL = ("rewards.", "visits", "output", "waiting.")  # arrays that are in a file only if they hold something
 Pending = tuple[int, int, int, float, bool, bool]  # x, a, y, reward in [0, 1], whether a reset follows, and not its own
 NUMBERS: dict[str, Any] = {  # of the file's header: attributes of the agent that go on, `_` before them or not
     "time": int, "_pending": Pending | None, "_restarted": bool, "whole": bool, "cycle": float, "length": int,
@@ -38,12 +38,15 @@ HEADER: dict[str, Any] = {
 } | {name.strip("_"): kind for name, kind in NUMBERS.items()}  # fmt: skip
 
 
-class RewardArrays(NamedTuple):
-    """What is known of rewards (`ravi.live.rewards`); empty where they are known."""
+class Waiting(NamedTuple):
+    """Plays that wait to be added."""
 
-    weight: Positive  # (X, A)
-    total: Positive  # (X, A)
-    last: Past  # (X, A)
+    state: Place  # (m,)
+    action: Action  # (m,)
+    successor: Place  # (m,)
+    slot: Place  # of the successor                      (m,)
+    reset: Flag  # whether one followed                  (m,)
+    reward: Probability  # in [0, 1]                     (m,)
 
 
 class AgentState(NamedTuple):
@@ -51,7 +54,7 @@ class AgentState(NamedTuple):
 
     state: Any
     walkers: Walkers
-    rewards: RewardArrays
+    rewards: RewardSums
     moves: Count  # how often each successor was met    (X, A, B)
     earned: Positive  # what was earned then, in [0, 1]  (X, A, B)
     least: Probability  # and the least of it            (X, A, B)
@@ -64,28 +67,25 @@ class AgentState(NamedTuple):
     visits: Whole  # that are left to it                (1, X, A), or empty
     output: Policy  # pi_I, of the table as it was then   (X, A), (S, X, A), or empty
     cycles: Number  # what each earned                   (C,)
-    buffer: Array  # x, a, y, its slot and whether a reset followed, of plays to add   (m, 5)
-    buffer_rewards: Probability  # and what they earned, in [0, 1]   (m,)
+    waiting: Waiting
 
 
 def agent_state(agent: Agent) -> AgentState:
-    (X, A, _), until, waiting = agent.table.sizes, agent._until, agent._waiting
-    kept = agent.rewards.arrays()
+    (X, A, _), until = agent.table.sizes, agent._until
     return AgentState(
         state=agent.state,
         walkers=agent._walkers,
-        rewards=RewardArrays(*(kept.get(name, np.zeros((0, 0), kind)) for name, kind in REWARD_ARRAYS.items())),
+        rewards=agent.rewards.sums,
         **{name: getattr(agent.table, name) for name in COUNTED},
         late=agent.table.late,
         starts=agent.starts,
         late_start=agent.late_start,
         over=agent._over,
         deadline=np.array([agent._deadline], np.int64),
-        visits=np.zeros((0, X, A), np.int32) if until.visits is None else until.visits,
+        visits=np.zeros((0, X, A), np.int64) if until.visits is None else until.visits.astype(np.int64),
         output=np.zeros((0, A)) if agent.output is None else agent.output,
         cycles=np.array(agent.cycles, np.float64),
-        buffer=np.stack([column[0, :waiting] for column in agent._path[:5]], -1).astype(np.int64),
-        buffer_rewards=agent._parts[0, :waiting],
+        waiting=Waiting(*(column[0, : agent._waiting] for column in (*agent._path[:5], agent._parts))),
     )
 
 
@@ -151,7 +151,7 @@ def _agent_at_start(
         if given != header["learner"]:
             raise InputError(f"it was made with learner {header['learner'] or header['learner_name']}, not {given}")
         if learner is None:
-            ids.trusted(given, "it", allow_code)
+            ids.check_trust(given, "it", allow_code)
     facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]
@@ -166,28 +166,26 @@ def _agent_at_start(
 def _checked_arrays(agent: Agent, arrays: dict[str, Array]) -> AgentState:
     """The arrays of a file in their places, held against what is declared of them."""
     begun, (X, A, _) = agent_state(agent), agent.table.sizes
-    waiting = len(arrays.get("buffer", ()))
+    waiting = len(arrays.get("waiting.state", ()))
     if waiting >= (1 if agent.learner.walk is not None else BUFFER):
-        raise InputError(f"buffer has {waiting} steps, more than can wait")
+        raise InputError(f"{waiting} steps wait, more than can")
     most, kept = agent.state.policy.shape[1:], arrays["output"].shape if "output" in arrays else ()
     shapes: dict[str, Any] = {
         "visits": (1, X, A), "output": tuple(map(min, most, kept)) if len(kept) == len(most) else most,
-        "cycles": (arrays["cycles"].size,), "buffer": (waiting, 5), "buffer_rewards": (waiting,),
+        "cycles": (arrays["cycles"].size,),
     }  # fmt: skip
     there: dict[str, Any] = {
         name: np.empty(shape, getattr(begun, name).dtype) for name, shape in shapes.items() if name in arrays
     }
-    if "visits" in arrays and arrays["visits"].dtype == np.int64:
-        there["visits"] = there["visits"].astype(np.int64)
-    like = begun._replace(**there)
+    like = begun._replace(**there, waiting=Waiting(*(np.empty(waiting, each.dtype) for each in begun.waiting)))
     held: AgentState = tree.fill(like, {name: leaf for name, leaf in tree.leaves(begun) if not leaf.size} | arrays)
     time = held.walkers.time
-    check(held, like, Facts(X, A, agent.table.told.horizon, agent.steps, time, time, agent.steps))
+    ranges.check(held, like, Facts(X, A, agent.table.told.horizon, agent.steps, time, time, agent.steps))
     return held
 
 
 def _check_numbers(header: dict[str, Any], agent: Agent, held: AgentState) -> None:
-    """Check the numbers of the header and of plays that wait: they are of plays, states and actions that exist."""
+    """Check the numbers of the header, and that what waits is of successors that the table has."""
     X, A, _ = agent.table.sizes
     ranges = {"time": (header["time"], agent.steps), "after": (header["after"], X - 1)}
     ranges |= {"length": (header["length"], header["time"])}
@@ -197,21 +195,19 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: AgentState) -> No
         x, a, y, reward, *_ = pending
         ranges |= {"pending state": (x, X - 1), "pending action": (a, A - 1), "pending successor": (y, X - 1)}
         ranges |= {"pending reward": (reward, 1)}
-    for i, (x, a, y, _, reset) in enumerate(held.buffer.tolist()):
-        ranges |= {f"buffer[{i}, 0]": (x, X - 1), f"buffer[{i}, 1]": (a, A - 1), f"buffer[{i}, 2]": (y, X - 1)}
-        ranges |= {f"buffer[{i}, 4]": (reset, 1)}
     for name, (value, most) in ranges.items():
         if not 0 <= value <= most:
             raise InputError(f"its {name} is {value}, not from 0 to {most}")
-    for i, (x, a, y, slot, _) in enumerate(held.buffer.tolist()):
+    for i, (x, a, y, slot) in enumerate(zip(*(column.tolist() for column in held.waiting[:4]), strict=True)):
         if agent.table.slot(x, a, y) != slot:
-            raise InputError(f"its buffer[{i}, 3] is {slot}, which is not the place of {y} after state {x}, action {a}")
+            raise InputError(
+                f"its waiting.slot[{i}] is {slot}, which is not the place of {y} after state {x}, action {a}"
+            )
     if pending and agent.table.closed and agent.table.rules_out(*pending[:3]):
         raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
-    if header["time"] != held.walkers.time[0] + len(held.buffer):
-        raise InputError(
-            f"its time is {header['time']}, but {held.walkers.time[0]} steps were added and {len(held.buffer)} wait"
-        )
+    added, waiting = held.walkers.time[0], len(held.waiting.state)
+    if header["time"] != added + waiting:
+        raise InputError(f"its time is {header['time']}, but {added} steps were added and {waiting} wait")
 
 
 def _restore(agent: Agent, header: dict[str, Any], held: AgentState) -> None:
@@ -223,11 +219,10 @@ def _restore(agent: Agent, header: dict[str, Any], held: AgentState) -> None:
     agent.late_start, agent.cycles = held.late_start, held.cycles.tolist()
     for name in (*COUNTED, "late"):
         getattr(agent.table, name)[:] = getattr(held, name)
-    agent.rewards.fill(held.rewards._asdict())
+    agent.rewards.sums = held.rewards
     until = Until(header["until_reset"], visits=held.visits if held.visits.size else None)
     agent._opened(until, int(held.deadline[0]))
     agent.output = held.output if held.output.size else None
-    agent._waiting = waiting = len(held.buffer)
-    agent._parts[0, :waiting] = held.buffer_rewards
-    for column, plays in zip(agent._path[:5], held.buffer.T, strict=True):
-        column[0, :waiting] = plays
+    agent._waiting = len(held.waiting.state)
+    for column, plays in zip((*agent._path[:5], agent._parts), held.waiting, strict=True):
+        column[0, : agent._waiting] = plays

@@ -11,28 +11,26 @@ known here too; all can be given.
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isclose, pi
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ravi import ids, validation
 from ravi.core import MDP, Problem, a_problem
 from ravi.gymnasium import changed_by
+from ravi.live.agent import Agent, agent
 from ravi.live.discovery import FIRST
 from ravi.live.encoders import Encoder, count_of, encoder_from, kind_of
 from ravi.live.environment import Environment
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import FoundGrid, choose_grid, one_cell
 from ravi.live.local_linear import LocalLinear
-from ravi.live.rewards import MODES, UNSEEN, RewardRange
+from ravi.live.rewards import MODES, UNSEEN
 from ravi.live.table import FEW
 from ravi.validation import InputError, require_table
-
-if TYPE_CHECKING:
-    from ravi.live.agent import Agent
 
 DISCOUNT = 0.99
 DISCOUNT_OF_A_GRID = 0.998  # a Box moves little in a step: what matters is some hundred steps ahead
@@ -47,72 +45,49 @@ BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "Acrobot": {"low": [-pi, -pi, -6.0, -10.0], "high": [pi, pi, 6.0, 10.0], "bins": [15, 15, 11, 13], "angles": 2},
 }
 OBSERVED = "those observed, and 0"
+OF_TABLE = "its transition table"
 NO_GAP = "until_gap asks for an interval, but "
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What a call of `ravi.learn` learns with. Made by `choose`.
+    """What a call of `ravi.learn` was given, and what it chose. Made by `start`.
 
     Attributes
     ----------
-    learner
-        Its id, or what builds it.
-    steps
-        Those of the learner, without a warm-up.
-    problem
-        What is known; None: the sizes and the discount alone.
-    discount
-        gamma.
-    reward_range
-        The least and the largest reward to begin with; None where the problem has them.
+    default
+        Whether the learner was chosen: then the usual policy is the planned one, and learning takes turns with policies
+        that shorten the interval (`ravi.live.stopping_rule`).
     range_from
-        How that is known, in words.
-    follows
-        Whether the range grows with the rewards that are observed.
-    rewards, reward_scale, memory, seed
-        As for `ravi.agent`.
-    policy
-        The policy that is meant where none is named.
-    explore
-        Whether learning takes turns with policies that shorten the interval (`ravi.live.stopping_rule`).
+        How the range of rewards is known, in words.
     grid
         What a warm-up found, for a Box; None of others.
     given
         The names of what the user gave.
     """
 
-    learner: str | Callable[..., Any]
-    steps: int
-    problem: Problem | None
-    discount: float
-    reward_range: tuple[float, float] | None
+    default: bool
     range_from: str
-    follows: bool
-    rewards: str | None
-    reward_scale: float
-    memory: float | None
-    seed: int
-    policy: str
-    explore: bool
     grid: FoundGrid | None
     given: tuple[str, ...]
 
-    def words(self, environment: Mapping[str, Any], name: str, rewards: RewardRange) -> list[tuple[str, str]]:
-        """The choices by name, as text: of this stream, learner, and range of rewards as it is now."""
-        observations = environment["observations"]
+    def words(self, environment: Mapping[str, Any], live: Agent) -> list[tuple[str, str]]:
+        """The choices by name, as text: of this stream, and of an agent with its range of rewards as it is now."""
+        observations, rewards = environment["observations"], live.range
         grid = grid_words(observations) if "looked" in environment else None
         if grid is None and observations["kind"] == "grid":
             grid = f"{' x '.join(map(str, observations['bins']))} cells"
+        ends = f"from {rewards.low:.6g} to {rewards.high:.6g} ({self.range_from})"
         found = [
-            ("learner", name), ("discount", f"{self.discount:.10g}"), ("grid", grid),
-            ("actions", level_words(environment["actions"])), ("rewards", range_words(rewards, self.range_from)),
+            ("learner", live.name), ("discount", f"{live.table.told.discount:.10g}"), ("grid", grid),
+            ("actions", level_words(environment["actions"])),
+            ("rewards", "none but 0 was observed" if rewards.unseen else ends),
         ]  # fmt: skip
         return [(what, words) for what, words in found if words is not None]
 
 
-def choose(
+def start(
     world: Any,
     learner: str | Callable[..., Any] | None,
     steps: int,
@@ -127,11 +102,11 @@ def choose(
     reward_scale: float | None,
     memory: float | None,
     seed: int,
-    checkpoint: str | os.PathLike[str] | None,
+    checkpoint: Path | None,
     bounded: bool,
-) -> tuple[Environment, Choices]:
-    """The stream of an environment, and what is learned with in it. bounded: whether the policy is to have an interval;
-    an error, before the first step is made, where it cannot."""
+) -> tuple[Environment, Agent, Choices]:
+    """The stream of an environment, an agent at its start, and what was chosen. bounded: whether the policy is to have
+    an interval; an error, before the first step is made, where it cannot."""
     if isinstance(learner, str):
         ids.given_options(learner)
     values = {"learner": learner, "discount": discount, "grid": grid, "reward_range": reward_range}
@@ -149,9 +124,9 @@ def choose(
     if usual and not warms_up and reward_range is None:
         reward_range, range_from = known_range(stream.env), "known of it"
     if reward_range is None and (problem is not None or rewards == "known"):
-        range_from = "those of the problem" if problem is not None else "its transition table"
+        range_from = "those of the problem" if problem is not None else OF_TABLE
     elif reward_range is None:
-        reward_range, range_from = _range_of_table(stream), "its transition table"
+        reward_range, range_from = _range_of_table(stream), OF_TABLE
     follows = usual and reward_range is None and problem is None and rewards != "known"
     if learner is None and not warms_up:
         learner = default_learner(stream.observation_space, stream.terminal, bounded=not follows)
@@ -166,27 +141,27 @@ def choose(
         reward_range, range_from = UNSEEN if found is None else found.rewards, OBSERVED
     if discount is None and problem is None:
         discount = DISCOUNT_OF_A_GRID if isinstance(learner, LocalLinear) else DISCOUNT
-    told = _known_problem(stream, problem, discount, rewards, reward_range)
-    if told is None:
+    known, sizes = _known_problem(stream, problem, discount, rewards, reward_range), dict[str, Any]()
+    if known is None:
         if reward_range is None:
             raise InputError(
                 f"reward_range is missing: {stream.name} has no table to take it from; say the least and the largest "
                 "reward of a step, for instance (-1, 0) or --reward-range -1 0, or leave out the learner: the default "
                 "learns them"
             )
+        sizes = {"states": FIRST if discover else stream.states, "actions": stream.actions, "discount": discount}
         lower = "their number (a coarser grid); discover=True has room for the states that are met"
-        states = FIRST if discover else stream.states
-        require_table(stream.name, "the number of actions" if discover else lower, states, stream.actions, FEW)
+        require_table(stream.name, "the number of actions" if discover else lower, sizes["states"], stream.actions, FEW)
+        sizes |= {"reward_range": reward_range, "name": stream.name}
     if reward_scale is None:
         reward_scale = 0.0 if usual else 1.0  # of a reward that is always the same, one step shows all
-    gamma = told.discount if told is not None else discount
-    assert gamma is not None
-    return stream, Choices(
-        learner=learner, steps=steps, problem=told, discount=gamma,
-        reward_range=reward_range if told is None else None, range_from=range_from, follows=follows, rewards=rewards,
-        reward_scale=reward_scale, memory=memory, seed=seed, policy="planned" if usual else "last", explore=usual,
-        grid=found, given=given,
+    live = agent(
+        learner, known, steps, rewards=rewards, reward_scale=reward_scale, memory=memory, seed=seed, **sizes
     )  # fmt: skip
+    live.follows = follows
+    if bounded and (why := no_interval(live, discovered=stream.discovered, cells=False)):
+        raise InputError(f"{NO_GAP}{why}")
+    return stream, live, Choices(usual, range_from, found, given)
 
 
 # The defaults.
@@ -243,10 +218,10 @@ def _known_problem(
             return None
         if stream.discovered:
             raise InputError("rewards='known' are those of a table, and discovered states have numbers of their own")
-        told = _table_of(stream, discount).problem
-        if units not in (None, told.units):
-            raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {told.units}")
-        return told
+        known = _table_of(stream, discount).problem
+        if units not in (None, known.units):
+            raise InputError(f"reward_range is {reward_range}, but the table of {stream.name} has {known.units}")
+        return known
     problem = a_problem(problem)
     if discount is not None and not isclose(validation.probability(discount, "discount"), problem.discount):
         raise InputError(f"discount is {discount:g}, but {problem.name} has {problem.discount:g}")
@@ -313,8 +288,3 @@ def level_words(actions: Mapping[str, Any]) -> str | None:
     grid = encoder_from(actions)
     ends = ("[" + ", ".join(f"{x:.3g}" for x in grid.observation(i).ravel()) + "]" for i in (0, grid.size - 1))
     return f"{' x '.join(map(str, actions['bins']))} levels from {' to '.join(ends)} of a Box; a wrapper can set others"
-
-
-def range_words(rewards: RewardRange, source: str) -> str:
-    """The range of rewards, with how it is known."""
-    return "none but 0 was observed" if rewards.unseen else f"from {rewards.low:.6g} to {rewards.high:.6g} ({source})"

@@ -65,9 +65,9 @@ class Discovery:
         if len(set(offered)) < len(offered):
             raise StreamError(f"step {self.agent.plays + 1}: the actions {offered} of state {x!r} are not distinct")
         number = self._number(x)
-        known = self._actions_of(number)
-        if known is None:
-            self._room(number + 1, len(offered))
+        known = self.actions[number]
+        if not known:
+            self.agent.reserve(number + 1, len(offered))
             self.actions[number] = known = offered
         elif set(known) != set(offered):
             raise StreamError(
@@ -92,14 +92,14 @@ class Discovery:
         self.agent.range.part(reward)  # before y gets a number
         validation.flag(cut, "cut")
         successor = self._number(y)
-        self._room(successor + 1, 1)
+        self.agent.reserve(successor + 1)
         reset = self.agent.observe(self.states.number(state), j, successor, reward, cut=cut)
         self._chosen = None
         return reset
 
     def probabilities(self, x: Any) -> dict[Any, float]:
         """What is played in state x: action -> probability. A state that was not met has none."""
-        if x not in self.states or (known := self._actions_of(self.states.number(x))) is None:
+        if x not in self.states or not (known := self.actions[self.states.number(x)]):
             return {}
         row = self.agent.policy.reshape(-1, *self.agent.table.rewards.shape)[0, self.states.number(x)]
         return {action: float(row[i :: len(known)].sum()) for i, action in enumerate(known)}
@@ -109,15 +109,6 @@ class Discovery:
         while len(self.actions) <= number:
             self.actions.append([])
         return number
-
-    def _actions_of(self, number: int) -> list[Any] | None:
-        return self.actions[number] or None
-
-    def _room(self, states: int, actions: int) -> None:
-        """A table of this size, at least."""
-        X, A, _ = self.agent.table.sizes
-        if states > X or actions > A:
-            self.agent.grow(X if states <= X else max(states, 2 * X), max(actions, A))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write one file to `path` from which `Discovery.load` goes on, bit for bit."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -70,31 +70,32 @@ class FoundGrid(NamedTuple):
     rewards: tuple[float, float]
     met: list[Met]
 
-    def tell(self, smooth: LocalLinear, live: Agent) -> None:
+    def tell(self, live: Agent) -> None:
         """Tell a learner that begins what was met."""
+        assert isinstance(live.given, LocalLinear)
         for i, (before, action, after, reward, ended) in enumerate(self.met):
             try:
                 part = live.range.part(reward)
             except InputError as error:
                 raise StreamError(f"{live.table.told.name}, step {i + 1}: the reward {error}") from None
-            smooth.tell(live.state, before, action, after, part, ended)
+            live.given.tell(live.state, before, action, after, part, ended)
 
 
-def choose_grid(stream: Environment, steps: int, checkpoint: str | PathLike[str] | None) -> FoundGrid:
+def choose_grid(stream: Environment, steps: int, checkpoint: Path | None) -> FoundGrid:
     """The grid and the rewards of a stream whose Box is one cell (`one_cell`): by a warm-up, or, where it exists, by
     the checkpoint of the same call."""
     if stream.terminal is None:
         raise InputError("termination='restart' takes cells for states: give grid=ravi.Grid(low, high, bins)")
-    if checkpoint is not None and (path := validation.path(checkpoint, "checkpoint")).exists():
-        header, _ = archive.read(path, "agent")
+    if checkpoint is not None and checkpoint.exists():
+        header, _ = archive.read(checkpoint, "agent")
         try:
             at = header["extra"]["environment"]
             grid, rewards = encoder_from(at["observations"]), validation.units(header["problem"]["units"])
             stream.looked = validation.whole(at["looked"], "looked", 0)
         except (KeyError, TypeError) as error:
-            raise InputError(f"cannot go on from {path}: its grid was not chosen (it has no {error})") from None
+            raise InputError(f"cannot go on from {checkpoint}: its grid was not chosen (it has no {error})") from None
         if not isinstance(grid, Grid):
-            raise InputError(f"cannot go on from {path}: its observations are no grid")
+            raise InputError(f"cannot go on from {checkpoint}: its observations are no grid")
         found = FoundGrid(grid, _bounds(stream.env.observation_space, grid.angles), rewards, [])
     else:
         found = warm_up(stream, steps)

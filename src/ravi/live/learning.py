@@ -30,9 +30,8 @@ from ravi import ids, validation
 from ravi._jit.functions import effort
 from ravi.core import AnyMDP, Ints, Playable, Problem
 from ravi.display.progress import Progress, telling, wanted
-from ravi.live.agent import Agent, agent
-from ravi.live.choices import NO_GAP, Choices, choose, no_interval
-from ravi.live.discovery import FIRST
+from ravi.live.agent import Agent
+from ravi.live.choices import Choices, start
 from ravi.live.environment import Environment, is_an_mdp, world_of
 from ravi.live.estimates import Estimate
 from ravi.live.grid import Grid
@@ -172,44 +171,25 @@ def learn(
     if mdp:  # which has a discount, and no end
         termination, discount = "restart", world.mdp.discount
     try:
-        stream, choices = choose(
+        path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
+        if path is not None:
+            archive.check_place(path)
+        stream, live, choices = start(
             world, learner, steps, discount=discount, problem=problem, termination=termination, grid=grid,
             discover=discover, rewards=rewards, reward_range=reward_range, reward_scale=reward_scale, memory=memory,
-            seed=seed, checkpoint=checkpoint, bounded=until_gap is not None,
+            seed=seed, checkpoint=path, bounded=until_gap is not None,
         )  # fmt: skip
-        live, path = _start_agent(stream, choices, checkpoint)
-        if until_gap is not None and (why := no_interval(live, discovered=stream.discovered, cells=False)):
-            raise InputError(f"{NO_GAP}{why}")
-        if choices.grid is not None and isinstance(choices.learner, LocalLinear):
-            choices.grid.tell(choices.learner, live)
+        if path is not None and path.exists():
+            live = _resume_agent(path, live, stream)
+        if choices.grid is not None:
+            choices.grid.tell(live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
-            rule = StoppingRule(live, until_gap, assume, explore=choices.explore)
+            rule = StoppingRule(live, until_gap, assume, explore=choices.default)
             return _Session(live, stream, choices, path, rule, Reports(live, tell, callback)).run(evaluate)
     finally:
         if isinstance(env, str):  # made here
             with suppress(Exception):  # what was learned is worth more
                 world.close()
-
-
-def _start_agent(
-    stream: Environment, choices: Choices, checkpoint: str | os.PathLike[str] | None
-) -> tuple[Agent, Path | None]:
-    """The agent, new or of its checkpoint, and the place of that."""
-    path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
-    if path is not None:
-        archive.check_place(path)
-    sizes: dict[str, Any] = {}
-    if choices.problem is None:
-        sizes = {"states": FIRST if stream.discovered else stream.states, "actions": stream.actions}
-        sizes |= {"discount": choices.discount, "reward_range": choices.reward_range, "name": stream.name}
-    live = agent(
-        choices.learner, choices.problem, choices.steps, rewards=choices.rewards, reward_scale=choices.reward_scale,
-        memory=choices.memory, seed=choices.seed, **sizes,
-    )  # fmt: skip
-    live.follows = choices.follows
-    if path is not None and path.exists():
-        live = _resume_agent(path, live, stream)
-    return live, path
 
 
 class _Session:
@@ -283,22 +263,17 @@ class _Session:
         live.outside = True
         x = stream.reset()
         live.outside = False
-        self._make_room(x)
+        live.reserve(x + 1)
         reset = False
         while not reset and not live.done:
             x, a, y, reward, cut = live.play(x, stream.step, single=self.cells is not None)
-            self._make_room(y)
+            live.reserve(y + 1)
             if self.chosen is not None:
                 cut = cut or (y != end and self.chosen.astray(stream.after))
             reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
             if self.cells is not None and x != end:
                 self.cells.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
             x = y
-
-    def _make_room(self, x: int) -> None:
-        """A table that has room for x: one that is discovered doubles."""
-        if x >= self.live.table.states:
-            self.live.grow(max(2 * self.live.table.states, x + 1), self.live.table.actions)
 
     def _cut(self, to: Ints | None) -> None:
         """The grid was laid anew: its cells before lie where `to` says. None: it was not."""
@@ -377,8 +352,7 @@ def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:
         kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
     pairs = [
-        ("learner", kept.given if isinstance(kept.given, str) else kept.learner.name,
-         live.given if isinstance(live.given, str) else live.learner.name),
+        ("learner", kept.name, live.name),
         ("steps", kept.steps, live.steps),
         ("seed", kept.seed, live.seed),
         ("discount", kept.table.told.discount, live.table.told.discount),

@@ -15,7 +15,7 @@ All in units of [0, 1], (r - low) / (high - low).
 from __future__ import annotations
 
 from math import exp
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,20 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Path
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
+from ravi.runtime.ranges import Past, Positive
 from ravi.validation import InputError
 
 MODES = ("known", "unknown", "changing")
 SLACK = 1e-9  # how far outside its range, in parts of it, rounding may put a reward
 UNSEEN = (0.0, 1e-300)  # the range before any reward but 0: the first other one makes it that of rewards
+
+
+class RewardSums(NamedTuple):
+    """What was observed of unknown rewards; empty where they are known."""
+
+    weight: Positive  # n, or the weight of observations      (X, A)
+    total: Positive  # of rewards in [0, 1]                   (X, A)
+    last: Past  # the step of the last observation            (X, A)
 
 
 class Rewards:
@@ -40,8 +49,7 @@ class Rewards:
             raise InputError("memory is for rewards='changing', which needs it: steps after which a reward is old")
         self.memory = None if memory is None else validation.positive(memory, "memory")
         self.steps = steps
-        self.weight = self.total = np.zeros((0, 0))
-        self.last = np.zeros((0, 0), np.int64)
+        self.sums = RewardSums(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0), np.int64))
 
     def open(self, table: Array, t: int = 0) -> None:
         """Begin with a table (X, A), or go on with a larger one at step t."""
@@ -49,11 +57,8 @@ class Rewards:
         if self.mode == "known":
             return
         X, A = table.shape
-        x, a = self.weight.shape
-        for name, dtype in (("weight", np.float64), ("total", np.float64), ("last", np.int64)):
-            larger = np.zeros((X, A), dtype)
-            larger[:x, :a] = getattr(self, name)
-            setattr(self, name, larger)
+        x, a = self.sums.weight.shape
+        self.sums = RewardSums(*(np.pad(each, ((0, X - x), (0, A - a))) for each in self.sums))
         self.spread = self.scale * reward_spread(X, A, self.steps, validation.delta(None, self.steps))
         self.renew(t)
 
@@ -61,21 +66,21 @@ class Rewards:
         """The steps of a path earned `rewards` (1, L), in [0, 1], the first of them at step t."""
         if self.mode == "known":
             return
-        arrays = (self.weight, self.total, self.last, self.table)
-        _observe(*arrays, path.state, path.action, rewards, path.length[0], t, self.memory or np.inf, self.spread)
+        steps = path.state, path.action, rewards, path.length[0]
+        _observe(*self.sums, self.table, *steps, t, self.memory or np.inf, self.spread)
 
     def observe_one(self, x: int, a: int, reward: float, t: int) -> None:
         """The same for a single step."""
         if self.mode != "known":
-            arrays = (self.weight, self.total, self.last, self.table)
-            _observe_one(*arrays, x, a, reward, t, self.memory or np.inf, self.spread)
+            _observe_one(*self.sums, self.table, x, a, reward, t, self.memory or np.inf, self.spread)
 
     def renew(self, t: int) -> None:
         """The table as it is at step t: before a plan, where rewards change; and where the bonus is another."""
         if self.mode == "known":
             return
-        kept = 1.0 if self.memory is None else np.exp((self.last - t) / self.memory)
-        self.table[:] = optimistic_rewards(self.weight * kept, self.total * kept, self.spread)
+        weight, total, last = self.sums
+        kept = 1.0 if self.memory is None else np.exp((last - t) / self.memory)
+        self.table[:] = optimistic_rewards(weight * kept, total * kept, self.spread)
 
     def reveal(self, rewards: Array) -> None:
         """The rewards are these (X, A), in [0, 1], from now on."""
@@ -87,15 +92,8 @@ class Rewards:
         """r_hat of what was seen; 0 where nothing was."""
         if self.mode == "known":
             return self.table.copy()
-        return np.divide(self.total, self.weight, out=np.zeros(self.weight.shape), where=self.weight > 0)
-
-    def arrays(self) -> dict[str, Array]:
-        return {} if self.mode == "known" else {"weight": self.weight, "total": self.total, "last": self.last}
-
-    def fill(self, arrays: dict[str, Any]) -> None:
-        """Go on with what `arrays` gave."""
-        for name in self.arrays():
-            setattr(self, name, arrays[name].copy())
+        weight, total, _ = self.sums
+        return np.divide(total, weight, out=np.zeros(weight.shape), where=weight > 0)
 
 
 @compiled

@@ -14,19 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Learner, Measure, Path
+from ravi.core import MDP, Array, Learner
 from ravi.display.style import DOUBLE, GREY, Drawn, legend_below, line, look, panels, styled
-from ravi.runtime.tree import Log
+from ravi.planning.occupancies import relative_entropy
+from ravi.planning.solver import solve
+from ravi.runtime.api import resolved
 from ravi.statistics.intervals import band
 from ravi.validation import InputError
+from ravi.verify.record import Played, run_recorded, under
+from ravi.verify.setting import setting_of
 
 NEAR = 0.01  # of the largest margin: within this of zero the axis is linear
 POINTS = 120  # of a line; epochs in between are put together
-
-
-class Watch(NamedTuple):
-    before: Array  # pi_{k-1}    (n, X, A)
-    logs: tuple[Log, ...]  # of every name in RECORDED; start is 0 where a seed has ended
 
 
 class Watched(NamedTuple):
@@ -49,61 +48,28 @@ class Watched(NamedTuple):
         return int(self.start.shape[1])
 
 
-RECORDED = Watched._fields[:7]  # of every epoch
-
-
-def watch(learner: Learner, mdp: MDP) -> Measure:
-    """The measure that records the above."""
-    from ravi.planning.bellman import expect
-    from ravi.planning.occupancies import occupancy, relative_entropy
-
-    parts = learner.parts
-    if parts is None:
-        raise InputError(f"{learner.name} has no parts to record: only learners of RAVI-UCB's form have them")
-
-    def init(keys: Array) -> Watch:
-        n = len(keys)
-        logs = (Log(n, np.int64 if name == "start" else np.float64) for name in RECORDED)
-        return Watch(np.tile(parts.initial_policy, (n, 1, 1)), tuple(logs))
-
-    def record(m: Watch, state: Any, path: Path, opening: bool) -> Watch:
-        if not opening:
-            return m
-        policy = state.policy
-        phi = parts.estimator.embed(state.V)
-        off = mdp.discount * np.abs(expect(mdp, state.V) - parts.estimator.expect(state.data, phi))
-        CB = parts.bonus(state.data, phi)
-        found = occupancy(mdp, policy)
-        apart = relative_entropy(policy, m.before)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log(policy) - np.log(m.before)
-        rows = (
-            np.where(path.length > 0, path.time, 0), (found.nu * apart).sum(-1), apart.max(-1),
-            (ratio.max(-1) - ratio.min(-1)).max(-1), (found.mu * CB).sum((1, 2)), (found.mu * off).sum((1, 2)),
-            (CB - off).min((1, 2)),
-        )  # fmt: skip
-        for log, row in zip(m.logs, rows, strict=True):
-            log.row()[:] = row
-        return m._replace(before=policy.copy())
-
-    def results(m: Watch) -> dict[str, Array]:
-        return {f"watch_{name}": log.table for name, log in zip(RECORDED, m.logs, strict=True)}
-
-    return Measure("watch", init, record, results)
-
-
 def watched(learner: Learner | str, mdp: MDP | str, steps: int, seeds: int | Iterable[int] = 1) -> Watched:
     """Run a learner and watch every epoch."""
-    from ravi.runtime.api import resolved, run
-
     mdp, learner = resolved(mdp, learner, steps)
-    watching: dict[str, Any] = {"measures": [watch(learner, mdp)], "measured": False, "keep_epochs": False}
-    done = run(learner, mdp, steps, seeds, progress=False, **watching)
-    found = {name: done.results[f"watch_{name}"] for name in RECORDED}
-    K = int((found["start"] > 0).all(axis=1).sum())  # epochs that every seed has
-    kept = {name: table[:K].T for name, table in found.items()}
-    assert learner.parts is not None
-    return Watched(**kept, eta=learner.parts.eta, horizon=mdp.horizon, learner=learner.name, mdp=mdp.name)
+    if learner.parts is None:
+        raise InputError(f"{learner.name} has no parts to record: only learners of RAVI-UCB's form have them")
+    setting = setting_of(learner, mdp, steps, solve(mdp))
+    found = [_epochs(s) for s in run_recorded(setting, learner, seeds, False)[1]]
+    K = min(len(start) for start, *_ in found)  # epochs that every seed has
+    kept: Any = [np.array([values[:K] for values in parts]) for parts in zip(*found, strict=True)]
+    return Watched._make([*kept, setting.eta, setting.H, learner.name, mdp.name])
+
+
+def _epochs(s: Played) -> tuple[Array, ...]:
+    """The first seven fields of `Watched`, of one seed   (K,) each."""
+    policy, before = s.at.policy, np.concatenate([s.setting.parts.initial_policy[None], s.at.policy[:-1]])
+    apart, off = relative_entropy(policy, before), s.gamma * np.abs(s.PV - s.PV_hat)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        span = np.ptp(np.log(policy) - np.log(before), axis=-1)
+    return (
+        s.starts, (s.at.nu * apart).sum(-1), apart.max(-1), span.max(-1), under(s.at.mu, s.CB), under(s.at.mu, off),
+        (s.CB - off).min((1, 2)),
+    )  # fmt: skip
 
 
 def policy_steps(record: Watched, *, title: str = "") -> Drawn:
