@@ -65,8 +65,8 @@ def rule_of(learner: str, world: Any, T: int) -> Rule:
     if name not in LEARNERS:
         raise validation.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
     given = ids.learner_options(learner)
-    if name == "ravi-ucb" and given.pop("span") is not None:
-        raise validation.InputError("span is given, and it is for the average reward")
+    if given.get("span", "") is None:  # RAVI-UCB has it in the average reward, and no large world is of that
+        del given["span"]
     o = Options(**given).checked(T)
     H, closed = world.horizon, world.unvisited == "closed"
     if name == "ravi-ucb":
