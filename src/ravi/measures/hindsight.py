@@ -26,6 +26,7 @@ from ravi.core import Array, Measure, Parts, Path
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.curve import cursor_into, grid
 from ravi.planning.bellman import expect
+from ravi.planning.certificates import EPS
 from ravi.planning.methods import optimal_occupancy
 from ravi.planning.occupancies import conditional_relative_entropy, occupancy
 from ravi.planning.solver import solve
@@ -35,7 +36,6 @@ from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
 TOLERANCE = 1e-12  # of V*, where rounding allows
-EPS = 2.0**-52
 AGREE = 1e-7  # between the certified optimum and that of the linear program
 
 

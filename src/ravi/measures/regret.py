@@ -117,7 +117,7 @@ def regret(
         of = lambda m, teams, rows: own((against, tuple(m.tracked)), m, rows)  # noqa: E731
         return compiled_measure("regret", init, results, some._replace(record=_RECORD_EPISODES, own=of))
     if stages:
-        return compiled_measure("regret", init, results, some, before=bring, declared=False)
+        return compiled_measure("regret", init, results, some, before=bring)._replace(recorder=None)
     scored = _RECORD_SMALL if mdp.states <= SMALL else _RECORD_HERE
     here = some._replace(record=scored, own=own_of(target_of(mdp, tol)))
 
