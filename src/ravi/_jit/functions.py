@@ -19,7 +19,7 @@ import numpy as np
 from numba.core.types import unliteral
 
 from ravi._jit import deferred
-from ravi._jit.cache import Kept
+from ravi._jit.cache import FunctionCache
 
 FEW = 15_000  # numbers that Python goes through in less time than it takes to compile
 WORTH = 3.0  # seconds of a function in Python, from which on it is compiled
@@ -33,8 +33,9 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
-    made._cache = Kept(made)
-    made._compile_for_args = partial(_met, made, made._compile_for_args)  # what Numba asks for types that are new to it
+    made._cache = FunctionCache(made)
+    # What Numba asks for types that are new to it.
+    made._compile_for_args = partial(_compile_or_interpret, made, made._compile_for_args)
     if deferred.enabled():
         made.add_overload = partial(_add_overload, made, made.add_overload)
         made.get_call_template = partial(_of_general_types, made.get_call_template)
@@ -51,10 +52,6 @@ def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
 
 def _plain_form(function: Callable[..., Any]) -> Any:
     return getattr(function, "py_func", function)
-
-
-def _is_kept(function: Any) -> bool:
-    return function._cache.kept()
 
 
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
@@ -89,9 +86,9 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
         effort.allowance, effort.done = min(outer, effort.allowance), 1.0
 
 
-def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+def _compile_or_interpret(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The function to call for types that are new to `made`: compiled now, or interpreted where that is cheaper."""
-    new = made in _interpreted_for or not _is_kept(made)
+    new = made in _interpreted_for or not made._cache.has_entry()
     whole = _interpreted_for.get(made, 0.0) / max(effort.done, EARLY)  # seconds, if it goes on like this
     if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
         return partial(_interpret, made)

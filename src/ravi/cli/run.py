@@ -86,13 +86,13 @@ def run(
     from ravi.runtime import api as engine
     from ravi.runtime import archive
     from ravi.runtime.result import Run
-    from ravi.runtime.world import Tabular, world_named
+    from ravi.runtime.world import Tabular, find_world
 
     T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp, learner)
-    model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
-    world = world_named(mdp if model is None else model.mdp)
+    model = None if mdp.startswith(ids.LARGE) else ids.model_of_file(mdp)
+    world = find_world(mdp if model is None else model.mdp)
     with sparing():
         agent = world.learner(learner, T)
     if save is not None:
@@ -227,7 +227,7 @@ def solve(
 
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp)
-    model = ids.imported(mdp)
+    model = ids.model_of_file(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     if save is not None:
         world.save(save)
@@ -318,7 +318,7 @@ def hardness(
 
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp)
-    model = ids.imported(mdp)
+    model = ids.model_of_file(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     with progress_bar(f"solving {world.name}"), sparing():
         found = hardness(world)

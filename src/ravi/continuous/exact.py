@@ -63,7 +63,7 @@ def extended(ref: Reference, V: Array, x: Any) -> Array:
 def value_of(ref: Reference, policy: Array, guess: Array | None = None) -> Array:
     """V^pi at the nodes   (m,)."""
     gamma, (m, A) = ref.mdp.problem.discount, ref.rewards.shape
-    validation.shaped(np.asarray(policy), (m, A), "policy", "(m, A)")
+    validation.check_shape(np.asarray(policy), (m, A), "policy", "(m, A)")
     r = (policy * ref.rewards).sum(-1)
     P = np.einsum("ja,jal->jl", policy, ref.transitions, optimize=False)
     if m <= DIRECT:

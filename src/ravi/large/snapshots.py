@@ -14,7 +14,7 @@ from ravi.large.memory import NONE, empty_memory, with_room
 from ravi.large.worlds import World, mistake_of, of_mdp, output_index, policy_record
 from ravi.runtime import tree
 from ravi.runtime.result import Run
-from ravi.runtime.world import taken_up
+from ravi.runtime.world import stored_batch
 
 
 def large(world: World | MDP | str) -> World:
@@ -37,7 +37,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
         )
     batch = run.batch
     if isinstance(batch, dict):
-        batch = taken_up(here, run, learner, here.scores(learner, run.steps, run.options).measures)
+        batch = stored_batch(here, run, learner, here.scores(learner, run.steps, run.options).measures)
     row = validation.whole(row, "row", 0, len(run.seeds) - 1)
     walkers, state, (recorded,) = tree.seed(batch, row)
     of = recorded.output if output else policy_record(state.epoch, state.steps[0, 1:], state.memory)

@@ -33,12 +33,12 @@ from ravi.measures.curve import grid as times_of
 from ravi.random import OUTPUT, uniform
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Next, NumberOrNan, Place, Policy, Positive, Range, Whole, check, index_of
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Ragged
 from ravi.runtime.walk import keep, world_of
-from ravi.runtime.world import Scores, begun, curves_fit, no_streams
+from ravi.runtime.world import Scores, refuse_streams, start_batch
 from ravi.schedules import at_reset
 
 MOST_STATES = 2**62
@@ -107,6 +107,10 @@ class World:
         validation.one_of(self.unvisited, UNVISITED, "unvisited")
 
     @property
+    def problem(self) -> Any:
+        return self
+
+    @property
     def horizon(self) -> float:
         return 1 / (1 - self.discount)  # H
 
@@ -141,7 +145,7 @@ class World:
         return Learner(ids.canonical(text), init, keep, keep, at_reset(), settings, rule)  # type: ignore[arg-type]
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        no_streams(options, "in a large world what is earned and two policies are")
+        refuse_streams(options, "in a large world what is earned and two policies are")
         return Scores(None, None, [_record(self.actions, len(times_of(steps, options["points"])))])
 
     def hash_of(self, states: Array) -> int:
@@ -150,11 +154,12 @@ class World:
         return 0 if self.mdp is not None else int(probed(self.source, states, self.actions))
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        curves_fit(self, learner, steps, options, n)
+        curves = 8 * n * min(options["points"], steps)
+        validation.require_memory(curves, f"{learner.name} on {self.name}", "seeds or points")
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         walkers = Walkers(np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), keys.copy())
-        return begun(self, learner, keys, measures, walkers, "seeds or points")
+        return start_batch(learner, keys, measures, walkers, f"{learner.name} on {self.name}", "seeds or points")
 
     def size(self, batch: Batch) -> float:
         return tree.size(batch) / len(batch.walkers.key)

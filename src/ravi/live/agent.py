@@ -473,7 +473,7 @@ class Agent:
     def reveal(self, rewards: Any) -> None:
         """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
-        table = validation.shaped(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        table = validation.check_shape(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.told.units
         self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
@@ -528,7 +528,7 @@ class Agent:
         self.problem, self._stale = self.table.problem(), False
         if isinstance(self.given, str):
             if self._make is None:
-                self._make = ids.maker(self.given)
+                self._make = ids.learner_builder(self.given)
             self.learner = self._make(self.problem, self.steps)
         elif isinstance(self.given, Learner):
             self.learner = self.given

@@ -183,7 +183,7 @@ def lay_out_state(state: Any, layout: Exchange | Widening, sizes: tuple[int, int
     def change(leaf: Array) -> Array:
         return layout.lay_out(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
 
-    return tree.mapped(change, state)
+    return tree.map_leaves(change, state)
 
 
 def move_counts(counts: Array, before: Array, after: Array) -> Array:

@@ -103,8 +103,8 @@ def regret(
         return of
 
     def log(m: Regret, rows: tuple[Array, ...]) -> None:
-        for T_k, gap_k in zip(*rows, strict=True):
-            m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
+        m.starts.append(rows[0])
+        m.gaps.append(rows[1])
 
     def bring(m: Regret, state: Any, path: Path, opening: bool) -> None:
         held: Any = m.tracked

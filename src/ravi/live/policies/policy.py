@@ -300,7 +300,7 @@ def _checked(self: Policy) -> dict[str, Any]:
     for name in ("observations", "actions"):
         archive.typed(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
-        "table": validation.sealed(table),
+        "table": validation.read_only_copy(table),
         "discount": validation.probability(self.discount, "discount"),
         "units": validation.units(self.units),
         "steps": validation.whole(self.steps, "steps", 0),
