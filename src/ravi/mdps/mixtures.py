@@ -21,7 +21,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Problem
-from ravi.mdps.building import named, uniforms
+from ravi.mdps.building import instance_name, uniforms
 from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
 from ravi.validation import InputError, require_table
@@ -39,7 +39,7 @@ def garnet(
     validation.one_of(start, STARTS, "start")
     seed = validation.whole(seed, "seed", 0)
     draw = uniforms(seed)
-    name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
+    name = instance_name("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
     require_table(name, "states, actions or branching", X, A, b, scattered=False)
     successors, P = garnet_kernel(draw, X, A, b)
     return MDP(
@@ -209,7 +209,7 @@ def garnets(
     X, A, b = sizes(states, actions, branching)
     seed = validation.whole(seed, "seed", 0)
     border = validation.whole(border, "border", 0, d - 1)
-    draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
+    draw, name = uniforms(seed), instance_name("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
     met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
     require_table(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
     exponentials = -np.log1p(-draw(d))  # of 1 - u, which is never 0
