@@ -112,7 +112,7 @@ def cut(rule, q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tilted(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
+def tilt(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
     """pi_0 exp(steps eta q), normalised, in place; pi_0 is uniform."""
     top, total = q.max(), 0.0
     for a in range(q.shape[0]):
@@ -159,8 +159,8 @@ def _shadow(rule, steps, m, q):  # type: ignore[no-untyped-def]
 @compiled
 def _by_form(rule, steps, m, q, row):  # type: ignore[no-untyped-def]
     """V, pi and the policy played of an unvisited state, in closed form but for the last step."""
-    tilted(q, rule.eta, steps[1], m.log_policy[row], m.policy[row])
-    tilted(q, rule.eta, max(steps[0] - 1, 0), m.log_policy[row], m.last[row])
+    tilt(q, rule.eta, steps[1], m.log_policy[row], m.policy[row])
+    tilt(q, rule.eta, max(steps[0] - 1, 0), m.log_policy[row], m.last[row])
     if steps[0] == 0:
         return rule.V0
     one = slice(row, row + 1)

@@ -86,7 +86,7 @@ def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0
     X, A, d = _sizes(states, actions, dimension, "dimension")
     seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), instance_name("linear", X, A, d, seed=(seed, 0))
-    _room(name, "dimension", X, A, d)
+    _require_room(name, "dimension", X, A, d)
     phi, m, theta = _simplex(draw, X, A, d), _simplex(draw, d, X), draw(d)
     return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
 
@@ -101,7 +101,7 @@ def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 
         raise validation.InputError(f"groups is {G}; there are only {X} states to put into them")
     seed = validation.whole(seed, "seed", 0)
     draw, name = uniforms(seed), instance_name("linear/aggregated", X, A, G, seed=(seed, 0))
-    _room(name, "groups", X, A, G * A)
+    _require_room(name, "groups", X, A, G * A)
     m, theta = _simplex(draw, G * A, X), draw(G * A)
     phi = np.eye(G * A).reshape(G, A, G * A)[np.arange(X) * G // X]
     return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
@@ -130,7 +130,7 @@ def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, 
     return X, validation.whole(actions, "actions", 1), validation.whole(third, name, 1)
 
 
-def _room(name: str, third: str, X: int, A: int, d: int) -> None:
+def _require_room(name: str, third: str, X: int, A: int, d: int) -> None:
     """Its kernel is dense; phi is (X, A, d), m is (d, X), and both are copied a few times on the way."""
     require_table(name, "states or actions", X, A, X)
     require_memory(40 * d * X * (A + 1), f"the features of {name}", f"states, actions or {third}")

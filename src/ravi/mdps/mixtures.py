@@ -163,7 +163,7 @@ def ensemble(
     >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **given).dimension  # d
     2
     """
-    given = _labelled(simulators)
+    given = _label(simulators)
     kernels = _kernels(given, rewards, states, actions)
     (X, A), d = kernels[0].shape, len(kernels)
     if callable(rewards):
@@ -223,7 +223,7 @@ def garnets(
     return ensemble(mdps, exponentials / exponentials.sum(), name=name)
 
 
-def _labelled(simulators: Any) -> dict[str, Any]:
+def _label(simulators: Any) -> dict[str, Any]:
     """The simulators by the names that errors give them."""
     if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
         raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
@@ -293,12 +293,12 @@ def _fields_of(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> di
         if word == "initial":
             value = validation.distribution(value, X)
         for label, one in mdps.items():
-            _same(word, getattr(one, word), value, label, source)
+            _require_same(word, getattr(one, word), value, label, source)
         fields[word] = value
     return fields
 
 
-def _same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
+def _require_same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
     """An error that names the first difference."""
     mine, theirs = np.asarray(mine), validation.finite(theirs, word)
     if np.array_equal(mine, theirs):
