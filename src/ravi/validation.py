@@ -400,6 +400,8 @@ def read_only_copy(array: np.ndarray) -> np.ndarray:
 
 def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray:
     """nu_0 from a vector, or from the one state that it is concentrated on."""
+    if initial is None:
+        raise InputError(f"{name} is missing: the state where play begins, such as initial=0, or a probability of each")
     if isinstance(initial, (int, np.integer)) and not isinstance(initial, NO_NUMBER):
         if not 0 <= initial < states:
             raise InputError(f"{name} is state {shown(initial)}, but states are 0 to {states - 1}")

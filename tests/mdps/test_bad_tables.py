@@ -45,6 +45,8 @@ SHARED = [
     (whole("initial", np.full(3, 1 / 3)), r"initial has shape \(3,\), not \(X,\) = \(4,\)"),
     (whole("initial", [1.5, -0.5, 0, 0]), r"initial\[1\] is -0.5, a negative probability"),
     (whole("initial", 4), "initial is state 4, but states are 0 to 3"),
+    (whole("initial", None), "initial is missing: the state where play begins, such as initial=0"),
+    (entry("r", (1, 1), -np.inf), r"r\[1, 1\] is -inf; an action that a state does not have is given the row and the"),
     (entry("P", (3, 1, 0), 0.4), r"transitions\[3, 1\] sums to 0.9, not 1$"),
     (entry("P", (3, 1, 0), 0.5 + 1e-8), r"transitions\[3, 1\] sums to 1.00000001, not 1; renormalise=True"),
 ]

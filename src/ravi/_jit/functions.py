@@ -50,10 +50,6 @@ def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
         add(result)
 
 
-def _plain_form(function: Callable[..., Any]) -> Any:
-    return getattr(function, "py_func", function)
-
-
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
     """What a compiled caller calls: one function for all integers, where Numba would compile one for each constant."""
     return template(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in names.items()})
@@ -182,7 +178,8 @@ def _as_numpy(value: Any) -> Any:
 @cache
 def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     """A function, compiled or plain, and those that it calls, compiled without counts of references: it allocates
-    nothing. One that says by itself whether it counts (`_nrt`) stays as it is.
+    nothing. One that says by itself whether it counts (`_nrt`) stays as it is; one of a user counts, since it may
+    allocate, as Numba's `Q.max()` does.
 
     These are functions of their own, because Numba compiles a function once for all its callers. A view that was
     returned without being counted would be freed too often by a caller that counts.
@@ -190,19 +187,21 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     given = getattr(function, "targetoptions", {})
     if "_nrt" in given:
         return function
-    plain, name = _plain_form(function), f"{function.__name__}_uncounted"
-    called = {key: plain.__globals__.get(key) for key in _globals_of(plain)}
+    plain: Any = getattr(function, "py_func", function)
+    counts = not plain.__module__.startswith("ravi.")
+    name = f"{function.__name__}_{'counted' if counts else 'uncounted'}"
+    called = {} if counts else {key: plain.__globals__.get(key) for key in _globals_of(plain)}
     names = {key: uncounted(value) for key, value in called.items() if hasattr(value, "py_func")}
     made = FunctionType(plain.__code__.replace(co_name=name, co_qualname=name), {**plain.__globals__, **names}, name)
     made.__module__ = plain.__module__
     own = {key: value for key, value in given.items() if key not in ("nopython", "boundscheck", "error_model")}
-    return compiled(made, **own, **options, _nrt=False)
+    return compiled(made, **own, **options, _nrt=counts)
 
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled. Its name
     has theirs and their modules': machine code of the same name is taken for the same."""
-    plain = [_plain_form(function) for function in names.values()]
+    plain = [getattr(function, "py_func", function) for function in names.values()]
     name = "_".join([frame.__name__, "with", *(f"{each.__module__}.{each.__name__}" for each in plain)])
     at = plain[0].__code__
     code = frame.__code__.replace(

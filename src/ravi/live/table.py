@@ -134,7 +134,7 @@ class StreamTable:
         return layout
 
     def grow(self, states: int, actions: int) -> None:
-        """Buffer for more states and actions; what was seen stays."""
+        """Enlarge the table to these numbers of states and actions; what it holds stays."""
         if self.told.features is not None or self.told.pair_features is not None:
             raise InputError(f"{self.told.name} has features; a table with features cannot grow")
         X, A, B = self.sizes

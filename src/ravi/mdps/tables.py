@@ -248,7 +248,13 @@ def _from_entries(
 
 def _numbers(r: Any, name: str = "r") -> np.ndarray:
     """Rewards as an array, of a sparse matrix too."""
-    return validation.finite(r.toarray() if hasattr(r, "tocoo") else r, name)
+    given = validation.array(r.toarray() if hasattr(r, "tocoo") else r, name)
+    if (given == -np.inf).any():
+        raise validation.InputError(
+            f"{validation.at(name, first(given == -np.inf))} is -inf; an action that a state does not have is given "
+            "the row and the reward of one that it has, as ravi.importers.quantecon does for a DiscreteDP"
+        )
+    return validation.finite(given, name)
 
 
 def reward_units(rewards: np.ndarray, *, zero: bool = False) -> tuple[float, float]:

@@ -88,7 +88,7 @@ class Policy:
 
     @property
     def stages(self) -> int:
-        """How many steps after a reset have a policy of their own; 1 where one policy is for all."""
+        """The number of steps after a reset that have a policy of their own; 1 where one policy serves all."""
         return 1 if self.table.ndim == 2 else int(self.table.shape[0])
 
     @property
