@@ -189,8 +189,9 @@ for line in sys.stdin:
 
 def against(before, rounds):
     """Rows that set another checkout's CPU times beside these: runs in turns, the least of each."""
+    commit = subprocess.run(["git", "-C", before, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     rows = [
-        f"### Against an earlier version, runs in turns, the least of {rounds}\n",
+        f"### Against an earlier version ({commit.stdout.strip()}), runs in turns, the least of {rounds}\n",
         "| learner | MDP | steps | seeds | before, ms | after, ms | before / after | regret |",
         "|---|---|---|---|---|---|---|---|",
     ]
