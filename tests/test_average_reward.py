@@ -31,6 +31,9 @@ LEARNERS = [
     "optimistic-q/average,span=3,scale=0.01",
     "gamma-lscvi-ucb,span=3,scale=0.01",
     "fopo,span=3,scale=0.0005",
+    "politex,span=3,step_scale=10",
+    "mdp-e,span=3,step_scale=10",
+    "ravi-ucb,span=3,scale=0.003,step_scale=10",
 ]
 
 
@@ -57,10 +60,13 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: MDP.from_dense([[[1]]], [[1]], 0.9, 0, criterion="average"), "discount is 0.9, but criterion"),
         (lambda: MDP.from_dense([[[1]]], [[1]], initial=0), "discount is missing"),
         (lambda: MDP.from_dense([[[1]]], [[1]], 1.0, 0), "strictly between 0 and 1"),
-        (
-            lambda: ravi.run("ravi-ucb", RIVER, 100),
-            "ravi-ucb is for the discounted and the episodic criterion, and riverswim/4",
-        ),
+        (lambda: ravi.run("r-max", RIVER, 100), "r-max is for the discounted criterion, and riverswim/4"),
+        (lambda: ravi.run("ravi-ucb", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("politex", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("mdp-e", RIVER, 100), "span is missing"),
+        (lambda: ravi.run("ravi-ucb,span=1", "riverswim/4", 100), "span is given, and it is for the average reward"),
+        (lambda: ravi.run("politex,span=1", "riverswim/4", 100), "span is given, but with a discount"),
+        (lambda: ravi.run("mdp-e,phase=2", "riverswim/4", 100), "span and phase are for the average reward"),
         (lambda: ravi.run("psrl,schedule=reset", RIVER, 100), "in the average reward nothing resets"),
         (lambda: ravi.run("scal+", RIVER, 100), "span is inf"),
         (lambda: ravi.run("optimistic-q/average", RIVER, 100), "span is missing"),
@@ -74,7 +80,7 @@ def test_the_criterion_is_part_of_the_mdp(tmp_path):
         (lambda: ravi.occupancy(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.return_of(ravi.mdp(RIVER), np.full((4, 2), 0.5)), "of the average reward"),
         (lambda: ravi.solve(ravi.mdp(RIVER), "value_iteration"), "one method"),
-        (lambda: agent("ravi-ucb", ravi.mdp(RIVER).problem, 10), "for the discounted and the episodic criterion"),
+        (lambda: agent("o-reps", ravi.mdp(RIVER).problem, 10), "for the discounted"),
         (lambda: ravi.run("uniform", "trap,criterion=average", 100), "the gain depends on the start"),
     ],
 )

@@ -223,8 +223,8 @@ def fed_the_stream_of_a_run_it_comes_to_the_same_state(case: Case) -> None:
     for t, (x, a, y, reset) in enumerate(zip(*(stream[0].tolist() for stream in _streams(made)), strict=True)):
         chosen = live.act(x)
         _claim(chosen == a, f"play {t + 1} is {chosen}, not {a}")
-        told = live.observe(x, a, y, world.in_units(world.rewards[x, a]))
-        _claim(told == reset, f"play {t + 1} has another reset")
+        answer = live.observe(x, a, y, world.in_units(world.rewards[x, a]))
+        _claim(answer == reset, f"play {t + 1} has another reset")
     live.end(int(made.batch.walkers.state[0]))
     _same_bits(dict(tree.leaves(made.batch.state)), dict(tree.leaves(live.state)))
     _claim((live.output == made.results["output_policy"][0]).all(), "its output policy is another")

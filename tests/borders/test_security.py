@@ -106,10 +106,10 @@ def rewritten(path, kind, **changes):
 )
 def test_code_is_seen_in_an_id(text, code):
     assert ids.code_in(text) == code
-    assert ids.trusted(text, "it", allow_code=True) == text
+    assert ids.check_trust(text, "it", allow_code=True) == text
     if code is not None:
         with pytest.raises(InputError, match="--allow-code, or allow_code=True"):
-            ids.trusted(text, "it")
+            ids.check_trust(text, "it")
 
 
 def test_a_function_that_does_not_say_what_it_makes_is_not_called(mark, tmp_path):

@@ -66,6 +66,7 @@ def test_hardness_says_what_is_infinite():
     assert "diameter      14.722" in ravi("hardness", "riverswim/6").stdout
     found = json.loads(ravi("hardness", "trap", "--json").stdout)
     assert found["diameter"] is None
+    assert 0 < found["smallest_gap"] <= found["smallest_gap_at_most"]
     assert "cannot be reached" in found["notes"][0]
 
 

@@ -145,9 +145,9 @@ def play(text, mdp, T, size, record=(), seed=0):
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )
-    frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
-    there = teams.mapped(
-        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.made(arguments)
+    frame = compiled_driver.run_function(*compiled_driver.functions(learner, recorders))
+    there = teams.map_leaves(
+        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.allocate(arguments)
     )
     if size == 1:
         frame(T, T, *there)
@@ -216,8 +216,8 @@ def regress(module, size, seed=0):
     else:
         given = []
 
-        def kept(loop, where, *arguments, rooms):  # with scratch that all share
-            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in rooms]])
+        def kept(loop, where, *arguments, scratch):  # arrays that all share
+            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in scratch]])
             arguments[-1][:] = 1.0  # sound
 
         module.over_seeds = kept

@@ -236,10 +236,12 @@ def _fields(kind: Any) -> tuple[Any, ...]:
     return getattr(kind, "fields", ()), *map(_fields, inner)
 
 
-class Kept(caching._Cache):  # type: ignore[misc]
+class FunctionCache:
     """The cache of one function. It never fails its caller: what cannot be read is compiled, a failed write is a
     warning. Code is kept with its key: two processes that compile a function for other types at once may take the same
     file for it, and the last one has it."""
+
+    cache_path = None  # which Numba's statistics ask for
 
     def __init__(self, function: Dispatcher) -> None:
         self.function = function
@@ -252,14 +254,10 @@ class Kept(caching._Cache):  # type: ignore[misc]
             return None
         return caching.IndexDataCacheFile(str(folder), f"{self.function.__name__[:40]}-{digest}", digest)
 
-    def kept(self) -> bool:
+    def has_entry(self) -> bool:
         """Whether the function is there, for some types."""
         file = self._file()
         return file is not None and os.path.exists(file._index_path)
-
-    @property
-    def cache_path(self) -> str:
-        return str(cache_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
@@ -293,17 +291,6 @@ class Kept(caching._Cache):  # type: ignore[misc]
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             _warn(f"compiled functions cannot be kept in {file._cache_path}: {why}")
-
-    def enable(self) -> None:
-        """It is always on."""
-
-    def disable(self) -> None:
-        """It is always on."""
-
-    def flush(self) -> None:
-        """Forget the function for all types."""
-        if (file := self._file()) is not None:
-            file.flush()
 
 
 def _environments(parts: Any) -> Iterator[Any]:

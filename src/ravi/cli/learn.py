@@ -34,6 +34,7 @@ GRID = "A continuous observation space"
 
 def learn(
     env: str,
+    chosen: Annotated[str | None, typer.Argument(metavar="learner", autocompletion=completion.learners)] = None,
     *,
     learner: Annotated[str | None, typer.Option(autocompletion=completion.learners)] = None,
     discount: float | None = None,
@@ -66,8 +67,10 @@ def learn(
     ----------
     env
         The id of a Gymnasium environment, such as FrozenLake-v1; or an MDP, by its id or its file.
+    chosen
+        A learner's id (see ravi list). By default one is chosen for the environment.
     learner
-        A learner's id (see ravi list). By default chosen for the environment.
+        The learner, as an option.
     discount
         gamma; after each step a reset has probability 1 - gamma. Default 0.99, for a Box 0.998.
     steps
@@ -116,6 +119,9 @@ def learn(
     from ravi.live.learning import Broken, Halted, learn
     from ravi.runtime import archive
 
+    if chosen is not None and learner is not None:
+        raise InputError(f"the learner is given twice: {chosen} and --learner {learner}")
+    learner = chosen or learner
     T, given, limits = validation.steps(steps), options(option), reward_range
     if policy is not None:
         validation.one_of(policy, POLICIES, "--policy")

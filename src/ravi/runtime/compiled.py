@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
+from math import ceil, isfinite
+from math import log as logarithm
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +24,6 @@ from ravi._jit import teams
 from ravi._jit.functions import compiled, effort, instance, uncounted
 from ravi._jit.teams import NEVER, Buffer, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
-from ravi.runtime.python import Batch, Task, path_length
 from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
 from ravi.runtime.walk import learn as nothing
 
@@ -34,12 +35,48 @@ MOST = 4096  # epochs of a call, at most
 ROWS = 64  # epochs of a call on a CPU for which there is room, whatever the number of seeds
 
 
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+    def plays(self, T: int) -> int:
+        """The steps that all seeds have made together, up to T each."""
+        return int(np.minimum(self.walkers.time, T).sum())
+
+
+class Task(NamedTuple):
+    """What a driver is to do with seeds: to take them from where they stand to where they stop."""
+
+    learner: Learner
+    world: World
+    T: int
+    H: float
+    pad: bool  # play on to the reset after T, without learning
+    measures: Sequence[Measure]
+    pause: int | None  # stop when every seed has made so many steps
+    stopped: Callable[[], bool]  # or when this says so
+    tell: Callable[[Sequence[Batch]], None] | None  # where all seeds stand
+
+    @property
+    def last(self) -> int:
+        """The steps that every seed is to make, at least."""
+        return self.T if self.pause is None else min(self.T, self.pause)
+
+
+def path_length(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (logarithm(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
+
+
 @compiled
 def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """The `record` of a measure that there is not: it does nothing."""
 
 
-plan, walk = nothing, nothing  # `framed` puts those of a run here
+plan, walk = nothing, nothing  # `run_function` puts those of a run here
 one = two = three = four = five = no_record
 
 
@@ -118,7 +155,7 @@ def functions(learner: Learner, recorders: Sequence[Recorder]) -> tuple[Any, ...
     return learner.seedwise.plan, learner.seedwise.learn, *[one.record for one in recorders]
 
 
-def framed(plan: Any, learn: Any, *records: Any) -> Any:
+def run_function(plan: Any, learn: Any, *records: Any) -> Any:
     """`_advance` with these functions bound: a Python function, to be compiled for its target. Its name is a digest of
     theirs, which together are longer than a file system takes."""
     named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
@@ -194,7 +231,7 @@ class OnCpu:
         given = arguments(
             learner, task.world, task.T, task.pad, recorders, batch, teams=1, epochs=self.most, length=length
         )
-        self.arguments = teams.made(given)
+        self.arguments = teams.allocate(given)
         self.function = function_of(*functions(learner, recorders))
 
     def run(self, epochs: int) -> None:
@@ -215,9 +252,9 @@ class OnCpu:
 
 @cache
 def function_of(*functions: Any) -> Any:
-    """What `framed` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
+    """What `run_function` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, so it
     counts no references."""
-    return uncounted(framed(*functions), nogil=True)
+    return uncounted(run_function(*functions), nogil=True)
 
 
 def log(
@@ -260,7 +297,7 @@ def advance(
 ) -> None:  # fmt: skip
     """Run until all seeds have made T steps, or as many as the pause asks for, or until the run is stopped. each: takes
     all targets through so many epochs, at most `most`; call: seconds that this takes, about."""
-    times, epochs, told = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
+    times, epochs, reported = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
     while min(int(part.min()) for part in times) < task.last and not task.stopped():
         began = time.perf_counter()
         each(epochs)
@@ -270,8 +307,8 @@ def advance(
         epochs = int(min(max(epochs * min(call / max(now - began, 1e-3), 4.0), 1), most))
         if effort.allowance > 0:
             effort.done = float(np.mean([part.mean() for part in times])) / task.T
-        if task.tell is not None and now > told:
-            told = now + CALL
+        if task.tell is not None and now > reported:
+            reported = now + CALL
             task.tell(batches)
     for target in targets:
         target.finish()

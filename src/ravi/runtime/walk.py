@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi._jit.functions import bound, compiled
+from ravi._jit.functions import bound, compiled, uncounted
 from ravi._jit.teams import NEVER, alone, each, first, sync, team
 from ravi.core import MDP, Array, Path, Seedwise, Until, Walkers
 from ravi.planning.certificates import EPS, miss
@@ -230,7 +230,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
     own
         (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
     """
-    return Walking(learn, own, steps_with(learn))
+    return Walking(learn, own, uncounted(steps_with(learn)))
 
 
 def keep(state: Any, path: Path) -> Any:

@@ -94,13 +94,6 @@ class Estimates:
         other.__dict__.update(known)
         return other
 
-    def made(self: Same, make: Callable[[Same], Made]) -> Made:
-        """What `make` makes of this record, made once."""
-        name = f"{make.__module__}.{make.__qualname__}"
-        if name not in self.__dict__:
-            self.__dict__[name] = make(self)
-        return self.__dict__[name]
-
     # What formulas name.
 
     @property
@@ -171,6 +164,18 @@ class Estimates:
                 part[...] = value
             found.append(made)
         return np.concatenate(found, axis=1)
+
+
+def once(make: Callable[[Same], Made]) -> Callable[[Same], Made]:
+    """Above a function of a record: what it makes is kept there."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    def found(s: Same) -> Made:
+        if name not in s.__dict__:
+            s.__dict__[name] = make(s)
+        return s.__dict__[name]
+
+    return found
 
 
 class Played(Estimates):
@@ -488,7 +493,7 @@ def run_recorded(
     states = Measure("states", lambda keys: (), record, lambda m: {})
     made = run(
         learner, setting.mdp, setting.steps, seeds, record=["stream"], measures=[states],
-        pad=setting.sets is None and setting.average is None, progress=progress,
+        pad=setting.sets is None and not setting.undiscounted, progress=progress,
     )  # fmt: skip
     return made, (_seed(setting, made, kept, i, plan_of) for i in range(len(made.seeds)))
 

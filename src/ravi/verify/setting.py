@@ -36,11 +36,16 @@ class RunSetting(NamedTuple):
     first: int = 0  # l, likewise
     of: Callable[[int], RunSetting] | None = None  # phase i as a setting, likewise
     average: Any = None  # an `average.Truth` in the average reward
+    episodes: Any = None  # an `episodes.Truth` in episodes
     world: Any = None  # the `Changing` where rewards change: those of `mdp`, and the optimum, are of the mean table
 
     @property
+    def undiscounted(self) -> bool:
+        return self.average is not None or self.episodes is not None
+
+    @property
     def H(self) -> float:
-        return self.mdp.horizon
+        return self.mdp.largest_value
 
     @property
     def gamma(self) -> float:
@@ -48,7 +53,7 @@ class RunSetting(NamedTuple):
 
     @property
     def atol(self) -> float:
-        values = self.mdp.horizon if self.average is None else 1 + float(np.ptp(self.solution.bias))  # type: ignore[attr-defined]
+        values = self.H if self.average is None else 1 + float(np.ptp(self.solution.bias))  # type: ignore[attr-defined]
         return 1e-9 * values  # of an identity in float64
 
     @property

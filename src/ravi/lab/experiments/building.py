@@ -12,7 +12,7 @@ from ravi.lab.experiments.plan import digest_of
 from ravi.lab.experiments.suite import DECIDED, Section, Suite
 from ravi.mdps import MDPS
 from ravi.runtime.result import RESULTS
-from ravi.runtime.world import Tabular, World, world_named
+from ravi.runtime.world import Tabular, World, find_world
 from ravi.validation import InputError, require_memory, table_size
 
 
@@ -70,7 +70,7 @@ class Builder:
                 inner = text.removeprefix(ids.LARGE)
                 if inner != text and (ids.is_file(inner) or ids.code_in(inner) is not None):
                     raise InputError(f"{text}: in a suite, {ids.LARGE} stands before an id of ravi's own")
-                world = self._worlds[text] = world_named(text)
+                world = self._worlds[text] = find_world(text)
                 self._size += table_size(world.mdp) if isinstance(world, Tabular) else 0
             except Exception as error:  # a builder of one's own may raise anything
                 self._worlds[text] = first_line(error)

@@ -61,7 +61,7 @@ def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
         said += [(str(row.get(key)), f"tuning/{subject}.json") for row in rows for key in ("mdp", "learner")]
     for text, file in said:
         if text not in kept:
-            ids.trusted(text, str(store.folder / file))
+            ids.check_trust(text, str(store.folder / file))
 
 
 def compared(

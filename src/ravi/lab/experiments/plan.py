@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ravi import ids
 from ravi.lab.experiments.suite import Entry, Suite, Tuning
 from ravi.runtime import archive
-from ravi.runtime.settings import VARIED
-from ravi.runtime.world import World, world_named
+from ravi.runtime.seedwise import VARIED
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
@@ -71,14 +71,14 @@ def digest_of(text: str, world: World) -> str:
     """By what settings know a world: an MDP by its numbers, one of another kind also by all that its id says."""
     if world.kind == "tabular":
         return world.digest
-    return sha256(repr((world.kind, ids.spelled(text), world.digest)).encode()).hexdigest()
+    return sha256(repr((world.kind, ids.name_and_arguments(text), world.digest)).encode()).hexdigest()
 
 
 def facts_of(suite: Suite, mdps: dict[str, World]) -> Facts:
     """Look up every id of a suite; `mdps` collects the worlds themselves."""
     for entry in suite.entries:
         if entry.mdp not in mdps:
-            mdps[entry.mdp] = world_named(entry.mdp)
+            mdps[entry.mdp] = find_world(entry.mdp)
     learners = {}
     for learner in dict.fromkeys(entry.learner for entry in suite.entries):
         options = ids.learner_options(learner)

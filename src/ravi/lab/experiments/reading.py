@@ -24,7 +24,6 @@ from ravi.lab.experiments.suite import (
     Suite,
     Tuning,
 )
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError, require_memory
 
 T = TypeVar("T")
@@ -104,7 +103,7 @@ class Reader:
             "name": _text,
             "title": _any_text,
             "folder": _text,
-            "device": lambda p, v: validation.one_of(v, DEVICES, "device"),
+            "device": lambda p, v: validation.one_of(v, validation.DEVICES, "device"),
             "tuning": lambda p, v: Tuning(**{k: one for k, one in self._table(p, v, TUNING).items() if one != ()}),
             "sections": self._list,
             **self.shared,

@@ -23,7 +23,7 @@ from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.suite import Section, Suite
 from ravi.lab.experiments.tuning import best
 from ravi.runtime.result import versions
-from ravi.runtime.world import world_named
+from ravi.runtime.world import find_world
 from ravi.validation import InputError
 
 
@@ -160,7 +160,7 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
         kept = store.mdp(digest)
         places[name] = name if kept is None else str(kept)
         try:
-            if plan.digest_of(name, world_named(places[name])) != digest:
+            if plan.digest_of(name, find_world(places[name])) != digest:
                 changed[digest] = f"{name} is another MDP now"
         except InputError as error:
             changed[digest] = f"{name}: {error}"

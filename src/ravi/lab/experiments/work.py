@@ -30,7 +30,7 @@ from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, r
 from ravi.runtime import api as engine
 from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
-from ravi.runtime.world import World, world_named
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
@@ -187,7 +187,7 @@ def until(deadline: float, stop: Stop = lambda: False) -> Stop:
 
 @lru_cache(8)
 def _mdp(name: str, digest: str, content: bytes | None) -> World:
-    mdp = world_named(name if content is None else MDP.load(io.BytesIO(content)))
+    mdp = find_world(name if content is None else MDP.load(io.BytesIO(content)))
     if digest_of(name, mdp) != digest:
         raise _Changed(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp

@@ -267,7 +267,7 @@ def mdp_of(run: Run) -> MDP | None:
 
     for text in (f"{run.mdp}{',' if '/' in run.mdp else '/'}discount={run.discount!r}", run.mdp):
         try:
-            mdp = ids.mdp(ids.trusted(text, "the run"))
+            mdp = ids.mdp(ids.check_trust(text, "the run"))
         except (InputError, OSError):
             continue
         if mdp.digest == run.mdp_digest:

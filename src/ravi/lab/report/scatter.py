@@ -24,15 +24,13 @@ from ravi.validation import InputError
 NUMBERS, GAP = 1.0, 0.19  # inches: a mean and its multiple of the least; between a name and the point above it
 
 
-def ranks(
-    regret: Mapping[str, Any], *, remarks: Mapping[str, str] | None = None, level: float = 0.95, title: str = ""
-) -> Drawn:
+def ranks(regret: Mapping[str, Any], *, remarks: Mapping[str, str] | None = None, title: str = "") -> Drawn:
     """Mean regret at T with its interval by learner, the least on top, and in multiples of the least.
 
     regret: (n,) each, or its interval. remarks: what stands behind the names, as ★ for the best. The axis is
     logarithmic; a mean that is not positive has a name and no point.
     """
-    found = {name: _estimated(runs, level) for name, runs in _some(regret).items()}
+    found = {name: _estimated(runs) for name, runs in _some(regret).items()}
     order = sorted(found, key=lambda name: found[name].estimate)
     every, least = looks(found), found[order[0]].estimate
     names = {name: wrapped(f"{name} {(remarks or {}).get(name, '')}".strip(), SINGLE - NUMBERS) for name in order}
@@ -70,12 +68,12 @@ def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return kept
 
 
-def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "") -> Drawn:
+def pareto(runs: Mapping[str, tuple[Any, Any]], *, title: str = "") -> Drawn:
     """Regret against seconds of computing per run, (seconds, regret) by learner: (n,) each, or their intervals.
 
     The line is the frontier: what it passes through is beaten by none in both. Seconds are of one machine.
     """
-    both = {name: tuple(_estimated(values, level) for values in pair) for name, pair in _some(runs).items()}
+    both = {name: tuple(_estimated(values) for values in pair) for name, pair in _some(runs).items()}
     means = {name: (seconds.estimate, regret.estimate) for name, (seconds, regret) in both.items()}
     best = frontier(means)
     with canvas(SINGLE, 0.72 * SINGLE, title) as (figure, ax):
@@ -145,8 +143,8 @@ def _some(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _estimated(values: Any, level: float) -> Interval:
-    return values if isinstance(values, Interval) else interval(values, level=level)
+def _estimated(values: Any) -> Interval:
+    return values if isinstance(values, Interval) else interval(values)
 
 
 def _arms(found: Interval) -> tuple[float, float]:
