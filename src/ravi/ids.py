@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -157,14 +157,14 @@ def mdp(
 
 def called(source: Any) -> Any:
     """What a function of no arguments, or the class of an environment, gives; anything else as it is."""
-    if not (inspect.isroutine(source) or inspect.isclass(source)):
+    if not (inspect.isroutine(source) or inspect.isclass(source) or isinstance(source, partial)):
         return source
     try:
         inspect.signature(source).bind()
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{source.__name__} stands for an MDP or an environment, and cannot be called without arguments: {error}. "
-            f"If it is a learner: {ORDER}"
+            f"{getattr(source, '__name__', source)} stands for an MDP or an environment, and cannot be called without "
+            f"arguments: {error}. If it is a learner: {ORDER}"
         ) from None
     return source()
 

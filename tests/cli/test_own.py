@@ -384,6 +384,8 @@ def test_play_renders_every_state(typed, lake):
         ("play lake.policy --render film --episodes 1", "render is 'film'; FrozenLake-v1 offers human"),
         ("play lake.policy --seed -1", "seed is -1"),
         ("solve FrozenLake-v1", "in the shell with --discount 0.99"),
+        ("learn riverswim/3 --criterion average", "is of the average reward, and ravi.learn is for a discount: take"),
+        ("learn FrozenLake-v1 --criterion average", "FrozenLake-v1 is an environment, which is learned for a discount"),
         ("learn psrl riverswim/3", "psrl is a learner, not an environment; the environment comes first"),
         ("learn riverswim/3 psrl --learner scal", "the learner is given twice: psrl and --learner scal"),
     ],

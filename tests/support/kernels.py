@@ -82,7 +82,7 @@ def ptx(text, measured, threads=32):
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
-    recorders = compiled_driver.on_gpu(measures)
+    recorders = [one.recorder for one in measures]
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), 100, False, recorders, batch, teams=2, epochs=8, length=64
     )

@@ -141,7 +141,7 @@ def play(text, mdp, T, size, record=(), seed=0):
     options = {"record": record, "points": 5, "pad": pad, "keep_epochs": True, "measured": True}
     measures = to_run(mdp).scores(learner, T, options).measures
     batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
-    recorders = compiled_driver.on_gpu(measures)
+    recorders = [one.recorder for one in measures]
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )

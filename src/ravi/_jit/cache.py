@@ -17,7 +17,6 @@ import os
 import sys
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
@@ -119,7 +118,7 @@ def _parts(value: Any) -> tuple[str, tuple[Any, ...]]:
         return "compiled", (deferred.is_deferring(value), sorted(value.targetoptions.items()), own)
     if isinstance(value, FunctionType):
         cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
-        others = value.__defaults__, value.__kwdefaults__, vars(value), _overloads(value)
+        others = value.__defaults__, value.__kwdefaults__, vars(value), _overloads(value, len(builtin_registry.globals))
         return "function", (value.__code__, cells, *others, *_globals(value))
     if isinstance(value, CodeType):
         return _hash_of(value), ()
@@ -183,20 +182,12 @@ def _names(code: CodeType) -> tuple[list[str], list[str]]:
     return sorted(names[0]), sorted(names[1])
 
 
-def _overloads(function: FunctionType) -> list[Any]:
-    """What Numba takes in place of a function (`numba.extending.overload`)."""
-    kinds = _registered(len(builtin_registry.globals)).get(id(function), [])
+@cache
+def _overloads(function: FunctionType, number: int) -> list[Any]:
+    """What Numba takes in place of a function (`numba.extending.overload`); number: of the functions that it knows."""
+    kinds = [kind for known, kind in builtin_registry.globals if known is function]
     found = [getattr(template, "_overload_func", None) for kind in kinds for template in kind.templates]
     return [each for each in found if each is not None]
-
-
-@cache
-def _registered(number: int) -> dict[int, list[Any]]:
-    """The types of the functions that Numba knows, by their ids; number: of these functions."""
-    found = defaultdict[int, list[Any]](list)
-    for function, kind in builtin_registry.globals:
-        found[id(function)].append(kind)
-    return found
 
 
 def fingerprint(function: Dispatcher) -> str | None:

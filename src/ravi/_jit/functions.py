@@ -50,10 +50,6 @@ def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
         add(result)
 
 
-def _plain_form(function: Callable[..., Any]) -> Any:
-    return getattr(function, "py_func", function)
-
-
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
     """What a compiled caller calls: one function for all integers, where Numba would compile one for each constant."""
     return template(tuple(map(unliteral, arguments)), {name: unliteral(kind) for name, kind in names.items()})
@@ -191,7 +187,7 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     given = getattr(function, "targetoptions", {})
     if "_nrt" in given:
         return function
-    plain = _plain_form(function)
+    plain: Any = getattr(function, "py_func", function)
     counts = not plain.__module__.startswith("ravi.")
     name = f"{function.__name__}_{'counted' if counts else 'uncounted'}"
     called = {} if counts else {key: plain.__globals__.get(key) for key in _globals_of(plain)}
@@ -205,7 +201,7 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled. Its name
     has theirs and their modules': machine code of the same name is taken for the same."""
-    plain = [_plain_form(function) for function in names.values()]
+    plain = [getattr(function, "py_func", function) for function in names.values()]
     name = "_".join([frame.__name__, "with", *(f"{each.__module__}.{each.__name__}" for each in plain)])
     at = plain[0].__code__
     code = frame.__code__.replace(

@@ -10,6 +10,7 @@ import typer
 
 from ravi.cli import completion
 from ravi.cli.common import (
+    CRITERION,
     JSON,
     OPTION,
     SEED,
@@ -20,6 +21,7 @@ from ravi.cli.common import (
     say,
     say_json,
     stopped_early,
+    with_options,
 )
 from ravi.display.printable import counted, with_rows
 from ravi.validation import InputError
@@ -38,6 +40,7 @@ def learn(
     *,
     learner: Annotated[str | None, typer.Option(autocompletion=completion.learners)] = None,
     discount: float | None = None,
+    criterion: CRITERION = None,
     steps: str = "1e5",
     termination: str = "absorb",
     option: OPTION = None,
@@ -137,6 +140,10 @@ def learn(
         header, _ = archive.read(checkpoint, "agent")
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     mdp = ids.names_an_mdp(env)
+    if mdp:
+        env = with_options(env, None, criterion)
+    elif criterion not in (None, "discounted"):
+        raise InputError(f"--criterion is {criterion}: {env} is an environment, which is learned for a discount")
     with closing(world_of(env, given, discount=discount if mdp else None)) as world:
         short = sparing(4.0) if T <= SHORT else nullcontext()
         with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:

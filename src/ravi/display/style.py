@@ -143,6 +143,15 @@ def canvas(width: float, height: float, title: str = "") -> Iterator[tuple[Any, 
         yield figure, axes
 
 
+@contextmanager
+def chart(title: str, share: float = 0.66) -> Iterator[Any]:
+    """The axes of a figure as wide as a column, to be drawn on within; ticks and legend are made at the end."""
+    with canvas(SINGLE, share * SINGLE, title) as (figure, axes):
+        yield axes
+        label_ticks(axes)
+        legend_below(figure, axes)
+
+
 def known_formats(formats: Sequence[str]) -> list[str]:
     chosen = [formats] if isinstance(formats, str) else list(formats)
     for kind in chosen:

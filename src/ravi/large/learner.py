@@ -64,7 +64,10 @@ def rule_of(learner: str, world: Any, T: int) -> Rule:
     name = learner.split(",")[0]  # may be what a file says: only these are looked up
     if name not in LEARNERS:
         raise validation.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
-    o = Options(**ids.learner_options(learner)).checked(T)
+    given = ids.learner_options(learner)
+    if given.get("span", "") is None:  # RAVI-UCB has it in the average reward, and no large world is of that
+        del given["span"]
+    o = Options(**given).checked(T)
     H, closed = world.horizon, world.unvisited == "closed"
     if name == "ravi-ucb":
         V0 = float(validation.between(validation.finite(o.initial_value, "initial_value"), 0, H, "initial_value"))

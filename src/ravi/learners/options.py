@@ -138,7 +138,10 @@ def bias_span(problem: Problem, span: float | None, default: float | None = None
     if span is not None:
         return validation.positive(span, "span")
     if problem.criterion == "average":
-        raise validation.InputError("span is missing; in the average reward it is a bound on the span of the bias")
+        raise validation.InputError(
+            "span is missing; in the average reward it is a bound on the span of the optimal bias, as `ravi hardness` "
+            "computes it: add span=8 to the id, say"
+        )
     return problem.horizon if default is None else default
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from ravi._jit.functions import bound, compiled, uncounted
+from ravi._jit.functions import bound, uncounted
 from ravi._jit.teams import allocate
 from ravi.core import Array, Measure, Path, Recorder
+from ravi.runtime.compiled import no_record
 
 
 def take_over(kept: Array, policy: Array, path: Path) -> Array:
@@ -13,11 +14,6 @@ def take_over(kept: Array, policy: Array, path: Path) -> Array:
     changed = (path.length > 0) & (kept != policy).reshape(len(kept), -1).any(1)
     kept[changed] = policy[changed]
     return changed
-
-
-@compiled
-def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    """In place of a `record`."""
 
 
 record_seed = no_record  # `bound` puts that of a measure here

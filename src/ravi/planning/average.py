@@ -424,6 +424,8 @@ def reachable(arrays: Tables, initial: Array) -> Array:
     from scipy.sparse.csgraph import breadth_first_order
 
     X, begin = len(initial), np.flatnonzero(initial > 0)
+    if len(begin) == X:
+        return np.ones(X, np.bool_)
     rows, columns, _ = _moves(arrays, arrays.transitions)
     rows, columns = np.append(rows, np.full(len(begin), X)), np.append(columns, begin)
     graph = sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), (X + 1, X + 1))

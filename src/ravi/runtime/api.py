@@ -440,7 +440,7 @@ def _run_groups(groups: Sequence[Group], world: World, own: Sequence[Measure], c
 def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
     """An error, before anything starts, where a run cannot be on a device."""
     if device == "gpu":
-        why = compiled_driver.why_not(learner, measures, compiled_driver.on_gpu(measures))
+        why = compiled_driver.why_not(learner, measures, [one.recorder for one in measures])
         if why is not None:
             raise validation.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
         from ravi.runtime import gpu

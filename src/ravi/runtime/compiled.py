@@ -9,10 +9,12 @@ others are run by `ravi.runtime.python`, with the same bits.
 from __future__ import annotations
 
 import time
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
+from inspect import signature
 from math import ceil, isfinite
 from math import log as logarithm
 from types import FunctionType
@@ -132,14 +134,9 @@ def why_not(learner: Learner, measures: Sequence[Measure], recorders: Sequence[R
     return f"the measure {strange[0]} does not run there" if strange else None
 
 
-def on_gpu(measures: Sequence[Measure]) -> list[Recorder | None]:
-    """The recorders of a GPU."""
-    return [measure.recorder for measure in measures]
-
-
 def on_cpu(measures: Sequence[Measure]) -> list[Recorder | None]:
     """The recorders that give the bits of the measures' own `record` on a CPU."""
-    found = [None if one is None else one.here or one for one in on_gpu(measures)]
+    found = [one.recorder and (one.recorder.here or one.recorder) for one in measures]
     return [one if one is not None and one.exact else None for one in found]
 
 
@@ -164,32 +161,14 @@ def run_function(plan: Any, learn: Any, *records: Any) -> Any:
     return FunctionType(made.__code__.replace(co_name=name, co_qualname=name), made.__globals__, name)
 
 
-class Arguments(NamedTuple):
-    """The arguments of `_advance` after `epochs` and `mark`."""
-
-    row: Array
-    T: int
-    padded: bool
-    reset_ends: bool
-    world: Any
-    policy: Array
-    by_stage: Array
-    walkers: Any
-    path: Any
-    over: Array
-    deadline: Array
-    visits: Array
-    ages: Array
-    ahead: Any
-    written: int  # of the path
-    own: Any
-    kept: Any
+# The arguments of `_advance` after `epochs` and `mark`.
+Arguments: Any = namedtuple("Arguments", [*signature(_advance).parameters][2:])  # type: ignore[misc]
 
 
 def arguments(
     learner: Learner, world: World, T: int, pad: bool, recorders: Sequence[Recorder], batch: Any, *, teams: int,
     epochs: int, length: int,
-) -> Arguments:  # fmt: skip
+) -> Any:  # fmt: skip
     """The arguments of `_advance` after `epochs` (at most so many) and `mark`, with paths of `length` steps: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi._jit.teams.Buffer`."""
     seedwise = learner.seedwise
@@ -198,7 +177,7 @@ def arguments(
     staged, A = state.policy.ndim == 4, state.policy.shape[-1]
     kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
     written = 2 if pad or seedwise.joint else max((recorder.reads for recorder in recorders), default=0)
-    return Arguments(
+    return Arguments(  # type: ignore[call-arg]
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy.reshape(n, -1, A),
         state.policy if staged else state.policy[:, None], tuple(batch.walkers), tuple(empty_path(n, length)),
         np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, state.age if staged else NO_AGES,

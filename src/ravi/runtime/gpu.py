@@ -146,7 +146,7 @@ class OnGpu:
             length = STRETCH
         self.mark, self.ends = int(batch.walkers.time.min()), max(task.world.restart, SELDOM)
         self.memory = Memory(self.cupy, self.cuda)
-        recorders = [one for one in compiled_driver.on_gpu(task.measures) if one is not None]
+        recorders = [one.recorder for one in task.measures if one.recorder is not None]
         self.here = compiled_driver.arguments(
             learner, task.world, task.T, task.pad, recorders, batch, teams=teams_there, epochs=compiled_driver.MOST,
             length=min(task.T, length),

@@ -52,12 +52,11 @@ def compiled_learner(
 
 def over_all_seeds(learner: Learner, form: Seedwise) -> Learner:
     """`learner` with the plan, add, until and walk that `form` says."""
+    planning = _Planning(form)
+    found = learner._replace(plan=planning.plan, add=planning.add, until=planning.until, walk=None)
     if form.changes:
         walk = walking(form.learn, lambda state, walkers: allocate(form.of(state, 1, walkers.key)))
-        found = learner._replace(plan=_Planning(form).plan, add=keep, until=whenever(), walk=walk)
-    else:
-        planning = _Planning(form)
-        found = learner._replace(plan=planning.plan, add=planning.add, until=planning.until, walk=None)
+        found = found._replace(add=keep, until=whenever(), walk=walk)
     return found.derived_from(form)
 
 

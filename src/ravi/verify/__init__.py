@@ -162,7 +162,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     if learner.parts is not None and learner.parts.backups is None:
         bound, rungs = (own.explicit if own else papers_bound)(setting), (analysis.certificate, analysis.printed)
         return Form(learner, setting, [*_about(CLAIMS, setting), *theirs], bound, rungs)
-    if expected.learned(setting):
+    if setting.unknown_rewards:
         return Form(learner, setting, _about(UNKNOWN, setting), expected.explicit(setting))
     return Form(learner, setting, [*_about(VARIANTS, setting), *theirs], (own or expected).explicit(setting))
 

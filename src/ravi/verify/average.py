@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi.core import MDP, Array, Learner, Parts
+from ravi.core import MDP, Array, Learner
 from ravi.measures.average import bellman_gaps
 from ravi.optimism.known_support import outcomes
 from ravi.planning.hardness import hardness
 from ravi.planning.solver import solve
 from ravi.theory import kl as theory
 from ravi.verify import sets
+from ravi.verify import setting as settings
 from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Played
-from ravi.verify.setting import RunSetting, dense
+from ravi.verify.setting import RunSetting
 
 SWEEPS, CLOSE = 100_000, 1e-10  # of relative value iteration: at most, and the span of a move at which it ends
 
@@ -101,7 +102,7 @@ def deviations(s: Played) -> Measured:
 @of_plan("G7", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 6", kind="E")
 def invalid(s: Played) -> Measured:
     mdp = s.setting.mdp
-    return sets.invalid_steps(s), theory.levels(1.0, mdp.states, mdp.actions, theory.stage(sets.made_at(s))).sum()
+    return s.invalid_steps, theory.levels(1.0, mdp.states, mdp.actions, theory.stage(sets.made_at(s))).sum()
 
 
 @of_plan("G8", "R_T <= the bound of Theorems 6 and 7, and D", "Theorems 6, 7", kind="E")
@@ -117,7 +118,7 @@ def explicit(setting: RunSetting) -> float:
     mdp, given = setting.mdp, setting.sets
     if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.side.rewards is not None
+    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.unknown_rewards
     found = theory.average(
         D, X, A, outcomes(mdp, True), setting.steps, slack=given.slack, tolerance=theory.TOLERANCE,
         unknown_rewards=unknown,
@@ -134,17 +135,13 @@ def solution_of(setting: RunSetting) -> Any:
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int) -> RunSetting:
-    nothing: Any = None
-    parts = Parts(nothing, nothing, nothing, np.zeros(mdp.states), np.full(mdp.rewards.shape, 1 / mdp.actions))
-    P, best, X, A = dense(mdp, mdp.transitions), solve(mdp, tol=1e-12), mdp.states, mdp.actions
-    times, fastest = hitting_times(P)
-    D, side, given, bound = hardness(mdp).diameter, learner.side_information, learner.sets, np.inf
+    setting = settings.setting_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    D, given, bound = hardness(mdp).diameter, setting.sets, np.inf
     if given is not None and given.delta is not None:
-        if given.scale == 1 and not side.support:
-            bound = 34 * D * X * sqrt(A * steps * log(steps / given.delta))
+        if given.scale == 1 and not setting.side.support:
+            bound = 34 * D * mdp.states * sqrt(mdp.actions * steps * log(steps / given.delta))
         given = None
-    truth = Truth(D, times, fastest, bound)
-    return RunSetting(mdp, parts, side, steps, best, nothing, P, nothing, given, average=truth)
+    return setting._replace(sets=given, average=Truth(D, *hitting_times(setting.P), bound))
 
 
 def hitting_times(P: Array) -> tuple[Array, Array]:
@@ -161,7 +158,7 @@ def hitting_times(P: Array) -> tuple[Array, Array]:
 def plan_of(s: Played) -> Plan:
     setting, mdp, n, time = s.setting, s.mdp, s.books.visits, s.starts.astype(float)
     slack, policy, X, best = setting.sets.slack, s.states.policy, mdp.states, solution_of(setting)
-    bounds = X * (X + 1) + X * (setting.side.rewards is not None)
+    bounds = X * (X + 1) + X * setting.unknown_rewards
     levels = theory.levels(1.0, X, mdp.actions, theory.stage(np.maximum(time, 1)))
     (rho, r, near), earned, most = sets.bounds_of(s, np.log(bounds / levels))
 

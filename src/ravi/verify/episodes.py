@@ -6,19 +6,17 @@ The optimum, and the values of policies, are made by plain backward induction. A
 from __future__ import annotations
 
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
 
-from ravi.core import MDP, Array, Learner, Parts
-from ravi.estimators.counts import Counts
+from ravi.core import MDP, Array, Learner
 from ravi.learners.episodic.ucbvi import BONUSES
-from ravi.optimism.known_support import on_support, outcomes
-from ravi.optimism.relative_entropy import largest
+from ravi.optimism.known_support import outcomes
 from ravi.planning.solver import solve
 from ravi.theory import episodes as theory
 from ravi.verify import sets
+from ravi.verify import setting as settings
 from ravi.verify.chance import Martingale
 from ravi.verify.claim import Claim, Measured, Registry
 from ravi.verify.record import Played
@@ -154,7 +152,7 @@ def deviations(s: Played) -> Measured:
 def invalid(s: Played) -> Measured:
     mdp, S = s.mdp, stages(s)
     of = [theory.level(S, mdp.states, mdp.actions, t) for t in s.starts]
-    return sets.invalid_steps(s), float(s.lengths @ of)
+    return s.invalid_steps, float(s.lengths @ of)
 
 
 @of_sets.claim("E14", "R_T <= the bound of its theorem", "docs/explanation/kl.md", kind="E")
@@ -213,14 +211,9 @@ def valid_bonuses(s: Played) -> Array:
 
 def plan_of(s: Played) -> Plan:
     setting, mdp, S = s.setting, s.mdp, stages(s)
-    given, moves, best = setting.sets, s.books.moves, truth(s)
-    n, support = moves.sum(-1), setting.side.support
-    successors, D = on_support(mdp, support).successors, Counts(n.astype(np.int32), moves.astype(np.int32))
+    n, best, slack = s.books.visits, truth(s), setting.sets.slack
     level = np.array([log(mdp.states * S / theory.level(S, mdp.states, mdp.actions, t)) for t in s.starts])
-    rho = given.scale * (level[:, None, None] + sets.worst_redundancy(n, 2))
-
-    def most(V: Array, share: float = 1.0) -> Array:
-        return largest(successors, D, share * rho, support, np.broadcast_to(V, (s.K, mdp.states)).copy())
+    (rho, _, near), _, most = sets.bounds_of(s, level)
 
     def induced(share: float, policy: Array | None) -> tuple[Array, Array]:
         """<nu_0, V_0> (K,) and (q_h - P) V_{h+1} (K, S, X, A), of the best actions or of a policy."""
@@ -236,13 +229,12 @@ def plan_of(s: Played) -> Plan:
     for h in range(S):
         true = np.einsum("xay,y->xa", setting.P, best.V[h + 1])
         valid &= (most(best.V[h + 1]) - true >= -setting.atol)[:, np.arange(mdp.states), star[h]].all(-1)
-    far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
     rho_G = sets.radius_of_truth(setting, n)
     radius = np.where(n > 0, (np.sqrt(rho) + np.sqrt(rho_G)) / np.sqrt(2 * np.maximum(n, 1)), np.inf)
     U, (U_own, g) = induced(1.0, None)[0], induced(1.0, policies(s))
     chosen = policies(s).argmax(-1)
     return Plan(
-        valid, (far <= rho_G).all((1, 2)), U, U_own, given.slack * (U - induced(0.5, None)[0]),
+        valid, near, U, U_own, slack * (U - induced(0.5, None)[0]),
         np.take_along_axis(g, chosen[..., None], -1)[..., 0],
         np.take_along_axis(np.repeat(radius[:, None], S, 1), chosen[..., None], -1)[..., 0],
     )  # fmt: skip
@@ -272,13 +264,9 @@ def explicit(setting: RunSetting) -> float:
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int) -> RunSetting:
-    nothing: Any = None
-    uniform = np.full(mdp.rewards.shape, 1 / mdp.actions)
-    parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
-    P, S = dense(mdp, mdp.transitions), int(mdp.episode or 0)
+    setting, S = settings.setting_of(learner, mdp, steps, solve(mdp)), int(mdp.episode or 0)
     Q, V = np.empty((S, *mdp.rewards.shape)), np.zeros((S + 1, mdp.states))
     for h in range(S - 1, -1, -1):
-        Q[h] = mdp.rewards + P @ V[h + 1]
+        Q[h] = mdp.rewards + setting.P @ V[h + 1]
         V[h] = Q[h].max(-1)
-    best, side = Truth(Q, V, np.eye(mdp.actions)[Q.argmax(-1)]), learner.side_information
-    return RunSetting(mdp, parts, side, steps, solve(mdp), nothing, P, nothing, learner.sets, episodes=best)
+    return setting._replace(episodes=Truth(Q, V, np.eye(mdp.actions)[Q.argmax(-1)]))

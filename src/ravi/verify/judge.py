@@ -73,7 +73,7 @@ class Form(NamedTuple):
         """Regret, gaps, certificate and lemma of a seed: of the first comparator, summed over phases."""
         setting, certified = self.setting, np.zeros(3)
         if setting.undiscounted:
-            return [s.regret, math.nan, invalid_steps(s) if setting.sets else math.nan, math.nan]
+            return [s.regret, math.nan, s.invalid_steps if setting.sets else math.nan, math.nan]
         if setting.sets is not None:
             return [s.regret, math.nan, float((s.lengths * s.plan.charge).sum()), math.nan]
         for one in s.sequences:
@@ -93,10 +93,6 @@ class Form(NamedTuple):
             return ladder
         middle = "steps under invalid plans" if setting.undiscounted else "what K5 charges its plays with"
         return ladder._replace(labels=("measured regret", middle, "explicit bound"))
-
-
-def invalid_steps(s: Played) -> float:
-    return float((s.lengths * ~s.plan.valid).sum())
 
 
 def first_invalid(s: Played) -> int:

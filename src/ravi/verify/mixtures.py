@@ -128,7 +128,7 @@ def potential(s: Played) -> Measured:
 
 @claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E")
 def invalid(s: Played) -> Measured:
-    return sets.invalid_steps(s), sum(theory.mixture_level(s.H, d_of(s), at) for at in made_at(s))
+    return s.invalid_steps, sum(theory.mixture_level(s.H, d_of(s), at) for at in made_at(s))
 
 
 def explicit(setting: RunSetting) -> float:

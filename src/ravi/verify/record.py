@@ -202,6 +202,11 @@ class Played(Estimates):
         """The plans on sets of kernels: a `sets.Plan`."""
         return self.plan_of(self)
 
+    @property
+    def invalid_steps(self) -> float:
+        """Steps under plans on sets that do not hold."""
+        return float((self.lengths * ~self.plan.valid).sum())
+
     @cached_property
     def V(self) -> Any:
         return self.states.V if self.setting.sets is None else self.plan.own

@@ -172,15 +172,11 @@ def doublings(s: Played) -> Measured:
     return by_doubling(s), theory.doublings(s.mdp.states, s.mdp.actions, s.T)
 
 
-def invalid_steps(s: Played) -> float:
-    return float((s.lengths * ~s.plan.valid).sum())
-
-
 @claim("K10", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E")
 def invalid(s: Played) -> Measured:
     mdp = s.mdp
     levels = theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(made_at(s)))
-    return invalid_steps(s), levels.sum()
+    return s.invalid_steps, levels.sum()
 
 
 def made_at(s: Played) -> Array:
@@ -212,7 +208,7 @@ def explicit(setting: RunSetting, form: Any = theory.regret) -> float:
     mdp, given = setting.mdp, setting.sets
     if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    X, A, unknown = mdp.states, mdp.actions, setting.side.rewards is not None
+    X, A, unknown = mdp.states, mdp.actions, setting.unknown_rewards
     more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
     return float(form(setting.H, X, A, outcomes(mdp, True), setting.steps, **more))
 
@@ -233,7 +229,7 @@ def worst_redundancy(n: Array, B: int) -> Array:
 def radius_of_truth(setting: RunSetting, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
     mdp = setting.mdp
-    pairs = mdp.states * mdp.actions * (2 if setting.side.rewards else 1)
+    pairs = mdp.states * mdp.actions * (1 + setting.unknown_rewards)
     return log(pairs * setting.steps) + worst_redundancy(n, outcomes(mdp, True))
 
 
@@ -257,7 +253,7 @@ def bounds_of(s: Played, level: Array) -> tuple[Radii, Array, Callable[..., Arra
     n, support, side = moves.sum(-1), setting.side.support, setting.side
     D, successors = Counts(n.astype(np.int32), moves.astype(np.int32)), on_support(mdp, support).successors
     rho, r = setting.sets.scale * (level[:, None, None] + worst_redundancy(n, 2)), np.repeat(mdp.rewards[None], s.K, 0)
-    if side.rewards is not None:
+    if setting.unknown_rewards:
         earned = s.states.earned.plays
         r = highest_rewards(earned, s.states.earned.total, level, side.reward_scale)
     far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
@@ -270,7 +266,7 @@ def bounds_of(s: Played, level: Array) -> tuple[Radii, Array, Callable[..., Arra
 
 def plan_of(s: Played) -> Plan:
     setting, mdp, policy, time = s.setting, s.mdp, s.states.policy, s.starts.astype(float)
-    slack, X, H, unknown = setting.sets.slack, mdp.states, mdp.horizon, setting.side.rewards is not None
+    slack, X, H, unknown = setting.sets.slack, mdp.states, mdp.horizon, setting.unknown_rewards
     levels = theory.levels(H, X, mdp.actions, theory.stage(np.maximum(time, 1)))
     made, earned, most = bounds_of(s, np.log((2 * X if unknown else X) / levels))
     r = made.rewards

@@ -63,6 +63,10 @@ class RunSetting(NamedTuple):
         return float(star.nu @ relative_entropy(self.solution.policy, self.parts.initial_policy))
 
     @property
+    def unknown_rewards(self) -> bool:
+        return self.side.rewards is not None
+
+    @property
     def stated(self) -> TheoryConstants:
         return self.parts.stated
 
@@ -152,14 +156,16 @@ class RunSetting(NamedTuple):
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> RunSetting:
+    """Without a discount nothing is held against fixed policies."""
     nothing: Any = None  # plans on sets of kernels have no parts, and begin nowhere
     uniform = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
     parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
-    star = occupancy(mdp, solution.policy)
-    best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.zeros(1))
-    side = learner.side_information
-    made = RunSetting(mdp, parts, side, steps, solution, star.mu, dense(mdp, mdp.transitions), best, learner.sets)
-    return made._replace(against=best._replace(entropy=np.array([made.entropy])))
+    side, P = learner.side_information, dense(mdp, mdp.transitions)
+    made = RunSetting(mdp, parts, side, steps, solution, nothing, P, nothing, learner.sets)
+    if mdp.criterion != "discounted":
+        return made
+    star, rho = occupancy(mdp, solution.policy), np.array([[solution.optimum]])
+    return made._replace(mu_star=star.mu, against=Comparators(star.nu[None], rho, np.array([made.entropy])))
 
 
 def dense(mdp: MDP, values: Array) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from ravi import ids
 from ravi.runtime import world as worlds
 from ravi.theory import episodes as theory
-from ravi.verify import episodes as claims
+from ravi.verify import sets
 from tests.verify.mutations import Mistakes, Setting, around, changed, put
 from tests.verify.mutations.sets import another_action
 
@@ -83,7 +83,7 @@ ROWS = [
     ("V is half as large", "E10", KL, times(0.5)),
     ("another action is played", "E11", KL_GREEDY, around(another_action)),
     ("the sets allow for twice as much", "E12", KL,
-     changed(claims, "largest", lambda was, *given: 2 * was(*given))),
+     changed(sets, "largest", lambda was, *given: 2 * was(*given))),
     ("the bound of RAVI-KL has the other sign", "E14", KL,
      changed(theory, "ravi_kl", lambda was, *given: -was(*given))),
     ("radii are a millionth", "E13", LONG, narrow),

@@ -18,6 +18,7 @@ from ravi.display.style import (
     Drawn,
     Look,
     canvas,
+    chart,
     label_ticks,
     legend_below,
     line,
@@ -124,7 +125,7 @@ def regret_curves(
 def gap_curves(curves: Mapping[str, Curves], *, title: str = "") -> Drawn:
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
     shown, positive = _bands(curves)
-    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
+    with chart(title) as ax:
         _lines(ax, shown, positive)
         if positive:
             means = np.concatenate([one.mean for one in shown.values()])
@@ -132,9 +133,7 @@ def gap_curves(curves: Mapping[str, Curves], *, title: str = "") -> Drawn:
             ax.set(yscale="log", ylim=(max(FLOOR * top, CERTAIN, least / 2), 2 * top))  # lines leave at the bottom
         ax.margins(x=0)
         ax.set(xlabel="step t", ylabel="gap (reward per step)")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"curves": shown})
+    return Drawn(ax.figure, {"curves": shown})
 
 
 def _bands(curves: Mapping[str, Curves]) -> tuple[dict[str, Band], bool]:

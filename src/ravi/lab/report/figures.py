@@ -187,8 +187,7 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     asked = results.entries.to_pylist()
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in results.sql("SELECT * FROM tuning ORDER BY mdp, steps, learner, configuration").to_pylist():
-        if row["regret"] is not None and row["scale"] is not None:
-            groups.setdefault((row["mdp"], row["steps"]), []).append(row)
+        groups.setdefault((row["mdp"], row["steps"]), []).append(row)
     for (mdp, steps), rows in groups.items():
         order = [row["learner"] for row in asked if (row["mdp"], row["steps"]) == (mdp, steps)]
         yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.display.numbers import brief
-from ravi.display.style import LETTER, LINE, SINGLE, Drawn, canvas, label_ticks, legend_below, line, looks, wrapped
+from ravi.display.style import LETTER, LINE, SINGLE, Drawn, canvas, chart, label_ticks, line, looks, wrapped
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def profile_figure(scores: Scores, *, title: str = "") -> Drawn:
 
     found = profiles(scores, np.geomspace(*SPAN, 241))
     names = list(found.share)
-    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
+    with chart(title) as ax:
         for name, one in looks(scores.learners).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
@@ -71,9 +71,7 @@ def profile_figure(scores: Scores, *, title: str = "") -> Drawn:
         last = len(found.thresholds) - 1
         low, high = (inside[0], inside[-1] + 1) if len(inside) else (0, last)
         ax.set(xscale="log", xlim=(found.thresholds[max(low - 4, 0)], found.thresholds[min(high + 4, last)]))
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"profiles": found, "learners": names})
+    return Drawn(ax.figure, {"profiles": found, "learners": names})
 
 
 def _normalised(words: str) -> str:

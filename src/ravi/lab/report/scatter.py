@@ -13,8 +13,8 @@ from ravi.display.style import (
     SINGLE,
     Drawn,
     canvas,
+    chart,
     label_ticks,
-    legend_below,
     looks,
     wrapped,
 )  # fmt: skip
@@ -76,7 +76,7 @@ def pareto(runs: Mapping[str, tuple[Any, Any]], *, title: str = "") -> Drawn:
     both = {name: tuple(_estimated(values) for values in pair) for name, pair in _some(runs).items()}
     means = {name: (seconds.estimate, regret.estimate) for name, (seconds, regret) in both.items()}
     best = frontier(means)
-    with canvas(SINGLE, 0.72 * SINGLE, title) as (figure, ax):
+    with chart(title, 0.72) as ax:
         every = looks(both)
         ax.step(*np.array([means[name] for name in best]).T, where="post", color=GREY, linewidth=0.9, label="frontier",
                 zorder=1)  # fmt: skip
@@ -93,9 +93,7 @@ def pareto(runs: Mapping[str, tuple[Any, Any]], *, title: str = "") -> Drawn:
                 ax.set(**{f"{axis}scale": "log"})
         ax.margins(0.12)
         ax.set(xlabel="computing time per run (s)", ylabel="regret at T (sum of gaps)")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"points": both, "frontier": best})
+    return Drawn(ax.figure, {"points": both, "frontier": best})
 
 
 def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), title: str = "") -> Drawn:
@@ -113,7 +111,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         raise InputError("no configuration succeeded")
     shown: dict[str, np.ndarray] = {}
     chosen: dict[str, tuple[float, float]] = {}
-    with canvas(SINGLE, 0.72 * SINGLE, title) as (figure, ax):
+    with chart(title, 0.72) as ax:
         for name, (colour, dash, marker) in looks(dict.fromkeys([*order, *found])).items():
             tried = sorted(found.get(name, ()), key=lambda row: row["scale"])
             if not tried:
@@ -132,9 +130,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         if min(values[:, 1].min() for values in shown.values()) > 0:
             ax.set_yscale("log")
         ax.set(xlabel="multiplier of bonus or radius (scale)", ylabel="mean regret, tuning seeds")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"points": shown, "chosen": chosen})
+    return Drawn(ax.figure, {"points": shown, "chosen": chosen})
 
 
 def _some(found: Mapping[str, Any]) -> Mapping[str, Any]:
