@@ -193,7 +193,7 @@ def test_an_agent_names_a_module_only_with_consent(mark, tmp_path):
     assert Agent.load(path, allow_code=True).given == "trapped:mine"
     assert mark.exists()
     assert Agent.load(path, "trapped:mine").time == 0
-    assert Discovery.load(tmp_path / "it.discovery", allow_code=True).agent.given == "trapped:mine"
+    assert Discovery.load(tmp_path / "it.discovery", allow_code=True).agent.source == "trapped:mine"
 
 
 def test_a_checkpoint_of_learn_is_taken_up_with_the_learner_that_was_typed(mark, tmp_path):

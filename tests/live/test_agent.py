@@ -142,7 +142,7 @@ def test_a_learner_reads_rewards_and_start_anew_at_every_plan(learner):
     world = ids.mdp("garnet/6,2,3,discount=0.8")
     live = world_of(agent(learner, None, T, states=6, actions=2, discount=0.8), world, 100)
     live._add()
-    built = ids.learner(learner, live.table.problem(), T)  # anew, with what is known now
+    built = ids.learner(learner, live.table.view(), T)  # anew, with what is known now
     states = [tree.copy(live.state), tree.copy(live.state)]
     plans = [dict(tree.leaves(one.plan(state))) for one, state in zip((live.learner, built), states, strict=True)]
     for name, leaf in plans[0].items():

@@ -32,14 +32,14 @@ def test_nothing_need_be_said(name, options, plays, most):
 
 def test_what_is_chosen():
     made = ravi.learn(Corridor(), steps=500, reward_range=(-1, 0))
-    assert (made.agent.given, made.agent.rewards.scale) == ("psrl/pooled,end=5", 0.0)
-    assert made.agent.table.told.discount == choices.DISCOUNT
+    assert (made.agent.source, made.agent.rewards.scale) == ("psrl/pooled,end=5", 0.0)
+    assert made.agent.table.problem.discount == choices.DISCOUNT
     assert (made.table() == made.table("planned")).all()
     named = ravi.learn(Corridor(), "uniform", 50, discount=0.9, reward_range=(-1, 0))
     assert named.agent.rewards.scale == 1.0
     assert (named.table() == named.table("last")).all()
     restarted = ravi.learn(Corridor(), steps=50, reward_range=(-1, 0), termination="restart")
-    assert restarted.agent.given == "psrl/pooled"
+    assert restarted.agent.source == "psrl/pooled"
 
 
 class Toll(Corridor):
@@ -56,7 +56,7 @@ def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
     """Every reward that is learned or shown is in the units of the environment, however the range grew meanwhile."""
     made = ravi.learn(Toll(), steps=600, seed=1)
     agent = made.agent
-    assert agent.table.told.units == (-7, 20)
+    assert agent.table.problem.units == (-7, 20)
     successors, moves = agent.table.successors, agent.table.moves
     pays = np.array([*Toll.PAYS, Toll.PAYS[4]])[successors]  # place 4 is the end, state 5, where nothing more is earned
     pays[5] = 0.0
@@ -74,7 +74,7 @@ def test_a_range_that_nobody_knows_is_that_of_what_is_earned():
 
 def test_a_range_of_losses_ends_at_0():
     made = ravi.learn(Corridor(), steps=100)
-    assert made.agent.table.told.units == made.policy().units == (-1, 0)
+    assert made.agent.table.problem.units == made.policy().units == (-1, 0)
     assert "rewards from -1 to 0 (those observed, and 0)" in str(made)
 
 
@@ -124,11 +124,11 @@ def test_a_stream_whose_range_grows_goes_on_from_its_checkpoint_bit_for_bit(tmp_
     for stop in (2, 5, 60):
         with pytest.raises(Halted) as halted:
             ravi.learn(Toll(stop=[stop]), steps=600, seed=6, checkpoint=file)
-        ranges.append(halted.value.learned.agent.table.told.units)
+        ranges.append(halted.value.learned.agent.table.problem.units)
     assert ranges[0] != ranges[-1]
     again = ravi.learn(Toll(), steps=600, seed=6, checkpoint=file).agent
     assert again.follows
-    assert again.table.told.units == whole.table.told.units == (-7, 20)
+    assert again.table.problem.units == whole.table.problem.units == (-7, 20)
     assert everything(again) == everything(whole)
     with pytest.raises(InputError, match="was made with learner psrl/pooled,end=5,largest=10000"):
         ravi.learn(Toll(), steps=600, seed=6, checkpoint=file, reward_range=(-7, 20))
@@ -156,8 +156,8 @@ def test_what_was_never_tried_may_pay_more_than_all_that_was(seed):
     """All that is seen before the corner costs something, and nothing is gained on the way."""
     made = ravi.learn(Sea(), steps=1500, seed=seed)
     assert made.policy().play(Sea(), limit=5)[0].total > 0.98
-    assert made.agent.given == "psrl/pooled,end=25,largest=10000"
-    assert ravi.learn(Sea(), steps=10, seed=seed, reward_range=(-1, 1)).agent.given == "psrl/pooled,end=25"
+    assert made.agent.source == "psrl/pooled,end=25,largest=10000"
+    assert ravi.learn(Sea(), steps=10, seed=seed, reward_range=(-1, 1)).agent.source == "psrl/pooled,end=25"
 
 
 class Words(gym.Env):
@@ -226,7 +226,7 @@ def test_nothing_bounds_a_policy_where_nobody_knows_the_range_of_rewards():
 def test_bad_luck_at_first_does_not_keep_the_learner_from_what_pays(seed):
     """Under seed 0 the only two steps to the right slip, and nothing else shows that there is chance."""
     made = ravi.learn(Rare(), steps=3000, discount=0.9, seed=seed)
-    assert made.agent.table.told.units == (0, 2)
+    assert made.agent.table.problem.units == (0, 2)
     assert (made.table()[:4, 1] == 1).all()
 
 
@@ -252,7 +252,7 @@ def test_what_is_known_of_an_environment_is_not_of_one_that_a_wrapper_changes():
     assert choices.known_grid(large) is None
     assert choices.known_range(large) is None
     jack = wrappers.TransformReward(gym.make("Blackjack-v1"), lambda reward: 10 * reward)
-    assert ravi.learn(jack, steps=200).agent.table.told.units == (-10, 10)
+    assert ravi.learn(jack, steps=200).agent.table.problem.units == (-10, 10)
 
 
 def test_what_was_earned_is_not_estimated_where_stretches_were_cut_short():

@@ -78,9 +78,9 @@ def learned(env, steps, **given):
 
 def test_a_point_finds_its_goal_in_a_plane_without_bounds():
     made = learned(Point(), 5000)
-    assert isinstance(made.agent.given, LocalLinear)
+    assert isinstance(made.agent.source, LocalLinear)
     assert made.plays == 5000
-    assert made.agent.table.told.units == (-1, 0)
+    assert made.agent.table.problem.units == (-1, 0)
     steps = [each.steps for each in made.policy().play(Point(), episodes=30, limit=200)]
     assert np.mean(steps) <= 25
 
@@ -88,7 +88,7 @@ def test_a_point_finds_its_goal_in_a_plane_without_bounds():
 def test_rewards_that_were_never_met_widen_the_range():
     """The warm-up of this seed does not come to the goal, which pays 5 where all else pays nothing."""
     made = learned(Point(costs=0.0, pays=5.0), 5000)
-    assert made.agent.table.told.units == (0, 5)
+    assert made.agent.table.problem.units == (0, 5)
     assert made.agent.state.earned.min() >= 0
     assert made.agent.state.earned.max() <= 1
     assert all(each in (0.0, 5.0) for each in np.round(made.agent.cycles, 9))
@@ -211,7 +211,7 @@ def test_a_grid_that_grows_keeps_its_steps_and_its_policy():
     state = made.agent.state
     state.policy[0, :-1] = np.eye(4)[np.arange(100) % 4]
     real, moves = state.before[0] * 0.1, state.move[0] * 0.1
-    to = smooth.relaid(state, np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
+    to = smooth.resized(state, np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
     assert smooth.grid.low == [-1, 0]
     assert smooth.grid.high == [1, 2]
     assert np.allclose(state.before[0] * [0.2, 0.2] + [-1, 0], real, atol=1e-12)

@@ -237,7 +237,7 @@ def test_known_rewards_come_from_the_table_of_the_environment():
 @pytest.mark.parametrize("learner", [None, "psrl"])
 def test_the_discount_is_the_same_for_every_learner_unless_it_is_given(learner):
     without, given = (learn("FrozenLake-v1", learner, 300, **more) for more in ({}, {"discount": 0.99}))
-    assert without.agent.table.told.discount == 0.99
+    assert without.agent.table.problem.discount == 0.99
     assert (without.agent.policy == given.agent.policy).all()
 
 

@@ -49,7 +49,7 @@ def learned(steps=800, env=None, **given):
 def test_few_plays_of_a_sledge_are_enough():
     """0.01 (1 + ... + 10) > 0.5: no policy needs fewer than ten steps."""
     made = learned()
-    assert isinstance(made.agent.given, LocalLinear)
+    assert isinstance(made.agent.source, LocalLinear)
     assert made.agent.learner.name == "smooth"
     assert [each.steps for each in made.policy().play(Slide(), episodes=3, limit=50)] == [10, 10, 10]
 
@@ -122,7 +122,7 @@ def test_no_interval_speaks_of_a_cell():
 
 
 def test_other_choices_are_as_before():
-    assert learned(50, termination="restart").agent.given == "psrl/pooled"
+    assert learned(50, termination="restart").agent.source == "psrl/pooled"
     huge = Grid([0, -0.1], [1, 0.1], [1000, 1000], "clip")
     assert not LocalLinear.fits(huge)
 

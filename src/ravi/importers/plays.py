@@ -42,7 +42,7 @@ TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets all
 MOST = 100_000  # sweeps
 
 
-class Judged(NamedTuple):
+class PolicyBounds(NamedTuple):
     """A policy by a log, and its return from the first state, in the units of the rewards.
 
     Attributes
@@ -92,8 +92,8 @@ class Batch:
     """
 
     model: Imported
-    pessimistic: Judged
-    greedy: Judged
+    pessimistic: PolicyBounds
+    greedy: PolicyBounds
     delta: float
     plays: int
     unplayed: int
@@ -183,7 +183,7 @@ def plays(
     nu0 = None if initial is None else validation.distribution(start_of(initial, log_.states, rows.name), X)
     model = _model(log_, X, A, gamma, sets.first if nu0 is None else nu0, low, name or rows.name)
 
-    def judged(actions: Array, least: Array | None = None) -> Judged:
+    def bounds_of(actions: Array, least: Array | None = None) -> PolicyBounds:
         """What is known of a policy by its actions (X,); `least`: its least values, where they are known."""
         own, table = (np.arange(X), actions), np.eye(A)[actions]
         policy = Policy(
@@ -192,16 +192,16 @@ def plays(
         )  # fmt: skip
         worth = float(model.mdp.in_units(return_of(model.mdp, table))) / (1 - gamma)
         if reward_range is None:
-            return Judged(policy, worth, None, None)
+            return PolicyBounds(policy, worth, None, None)
         least = _fixed_point(lambda V: sets.least(V, gamma)[own], np.zeros(X), gamma) if least is None else least
         most = _fixed_point(lambda V: sets.most(V, gamma)[own], np.full(X, 1 / (1 - gamma)), gamma)
         ends = sets.from_start(least, most) if nu0 is None else (nu0 @ least, nu0 @ most)
-        return Judged(policy, worth, *(low / (1 - gamma) + (high - low) * float(end) for end in ends))
+        return PolicyBounds(policy, worth, *(low / (1 - gamma) + (high - low) * float(end) for end in ends))
 
     V = _fixed_point(lambda V: sets.least(V, gamma).max(1), np.zeros(X), gamma)  # from below: all are lower bounds
     best = V[:, None] - 1e-12 / (1 - gamma) <= sets.least(V, gamma)
-    pessimistic = judged(np.where(best, 1 + sets.visits, 0).argmax(1), V)  # ties: what was played most
-    greedy = judged(solve(model.mdp).policy.argmax(1))
+    pessimistic = bounds_of(np.where(best, 1 + sets.visits, 0).argmax(1), V)  # ties: what was played most
+    greedy = bounds_of(solve(model.mdp).policy.argmax(1))
     unplayed = int((sets.visits == 0).sum())
     return Batch(model, pessimistic, greedy, level, len(log_.x), unplayed, _assumes(reward_range, initial is None))
 

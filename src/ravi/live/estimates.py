@@ -162,15 +162,15 @@ def empirical_mdp(table: StreamTable, rewards: Array, initial: Array) -> MDP:
         order = np.argsort(rows, -1, kind="stable")
         rows, P = np.take_along_axis(rows, order, -1), np.take_along_axis(P, order, -1)
     P = np.where(plays > 0, P, rows == own[..., None])
-    told = table.told
+    problem = table.problem
     return MDP(
         rewards=np.where(plays[..., 0] > 0, rewards, 0.0),
         successors=rows.astype(np.int32, copy=False),
         transitions=P,
         initial=initial,
-        discount=told.discount,
-        units=told.units,
-        name=f"{told.name}, as seen",
+        discount=problem.discount,
+        units=problem.units,
+        name=f"{problem.name}, as seen",
     )
 
 

@@ -182,7 +182,7 @@ def learn(
         if path is not None and path.exists():
             live = _resume_agent(path, live, stream)
         if choices.grid is not None:
-            choices.grid.tell(live)
+            choices.grid.add_to(live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             rule = StoppingRule(live, until_gap, assume, explore=choices.default)
             return _Session(live, stream, choices, path, rule, Reports(live, tell, callback)).run(evaluate)
@@ -202,7 +202,7 @@ class _Session:
             live, stream, choices, path, rule, report
         )  # fmt: skip
         self.began, self.saved = time.perf_counter() - effort.seconds, time.monotonic()
-        self.cells = live.given if isinstance(live.given, LocalLinear) else None
+        self.cells = live.source if isinstance(live.source, LocalLinear) else None
         self.chosen = self.cells if self.cells is not None and self.cells.bounds is not None else None
 
     def learned(self) -> Learned:
@@ -240,7 +240,7 @@ class _Session:
                 self._break_off(error)
         live.end()
         if (chosen := self.chosen) is not None and not ended:
-            focus(chosen, live, lambda box: self._cut(chosen.relaid(live.state, *box)))
+            focus(chosen, live, lambda box: self._cut(chosen.resized(live.state, *box)))
         self.report(inf)
         try:
             self.keep()
@@ -258,7 +258,7 @@ class _Session:
         live, stream, end = self.live, self.stream, self.stream.terminal
         live.follow(self.rule.policy(stream.resets))
         if self.chosen is not None:
-            self._cut(self.chosen.reach(live.state))
+            self._cut(self.chosen.grown(live.state))
             end = stream.terminal
         live.outside = True
         x = stream.reset()
@@ -269,10 +269,10 @@ class _Session:
             x, a, y, reward, cut = live.play(x, stream.step, single=self.cells is not None)
             live.reserve(y + 1)
             if self.chosen is not None:
-                cut = cut or (y != end and self.chosen.astray(stream.after))
+                cut = cut or (y != end and self.chosen.leaves(stream.after))
             reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
             if self.cells is not None and x != end:
-                self.cells.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
+                self.cells.add_step(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
             x = y
 
     def _cut(self, to: Ints | None) -> None:
@@ -303,17 +303,21 @@ class _Session:
         live, stream = self.live, self.stream
         if not isinstance(error, InputError):
             return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
-        told = str(error)
-        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
-            told += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
-        return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
+        message = str(error)
+        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in message:
+            message += (
+                " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+            )
+        return (
+            message if message.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {message}"
+        )
 
     def _evaluated(self, found: Learned, steps: int) -> Learned:
         """With what the policy earns in so many steps that it does not learn from."""
         from ravi.live.policies.evaluation import held_out
 
         try:
-            limits = None if self.live.follows else self.live.table.told.units
+            limits = None if self.live.follows else self.live.table.problem.units
             estimate = held_out(found.policy(), self.stream.env, steps, limits)
             self.keep(estimate)
             return replace(found, estimate=estimate)
@@ -348,15 +352,15 @@ class Reports:
 
 def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
-    kept = Agent.load(path, live.given)
-    if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:
-        kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
+    kept = Agent.load(path, live.source)
+    if isinstance(kept.source, LocalLinear) and "grid" in kept.extra:
+        kept.source.close, kept.source.settled, kept.source.planned = kept.extra["grid"]
     pairs = [
         ("learner", kept.name, live.name),
         ("steps", kept.steps, live.steps),
         ("seed", kept.seed, live.seed),
-        ("discount", kept.table.told.discount, live.table.told.discount),
-        ("reward_range", *("observed" if each.follows else each.table.told.units for each in (kept, live))),
+        ("discount", kept.table.problem.discount, live.table.problem.discount),
+        ("reward_range", *("observed" if each.follows else each.table.problem.units for each in (kept, live))),
         ("rewards", (kept.rewards.mode, kept.rewards.scale, kept.rewards.memory),
          (live.rewards.mode, live.rewards.scale, live.rewards.memory)),
     ]  # fmt: skip
@@ -374,7 +378,7 @@ def _same_problem(one: Agent, other: Agent) -> bool:
     fixed = ["features", "pair_features"]
     fixed += ["rewards"] if one.rewards.mode == "known" else []
     fixed += ["initial"] if one.start_known else []
-    pairs = [(getattr(one.table.told, name), getattr(other.table.told, name)) for name in fixed]
+    pairs = [(getattr(one.table.problem, name), getattr(other.table.problem, name)) for name in fixed]
     return one.start_known == other.start_known and all(
         (was is None) == (now is None) and (was is None or np.array_equal(was, now)) for was, now in pairs
     )
