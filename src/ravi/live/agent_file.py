@@ -1,4 +1,4 @@
-"""The file of an agent: what it was told, the learner's state, and where its stream stands.
+"""The file of an agent: what it knew beforehand, the learner's state, and where its stream stands.
 
 An agent goes on from its file bit for bit. Compiled loops do not check what they are given, so every array that is read
 has the shape and dtype of that of an agent that begins, and is within the range that its field declares

@@ -374,7 +374,7 @@ def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
 
 
 def _same_problem(one: Agent, other: Agent) -> bool:
-    """Whether two agents were told the same: what is not learned."""
+    """Whether two agents know the same beforehand: what is not learned."""
     fixed = ["features", "pair_features"]
     fixed += ["rewards"] if one.rewards.mode == "known" else []
     fixed += ["initial"] if one.start_known else []
