@@ -10,7 +10,8 @@ from ravi.live import grid_choice
 from ravi.live.learning import Broken
 from ravi.live.local_linear import LocalLinear, StepMemory
 from ravi.live.policies import evaluate
-from ravi.validation import InputError, StreamError
+from ravi.validation import StreamError
+from tests.helpers import refuses
 
 
 class Point(gym.Env):
@@ -172,8 +173,7 @@ def test_a_checkpoint_goes_on(tmp_path):
 
 
 def test_what_breaks_in_the_warm_up_is_said():
-    with pytest.raises(StreamError, match=r"step 10: it raised RuntimeError: a broken point"):
-        learned(Point(fail=10), 1200)
+    refuses(r"step 10: it raised RuntimeError: a broken point", learned, Point(fail=10), 1200, by=StreamError)
 
 
 def test_what_is_chosen_is_said_and_can_be_said():
@@ -183,8 +183,9 @@ def test_what_is_chosen_is_said_and_can_be_said():
     given = learned(Point(), 400, grid=ravi.Grid(-1, 2, [20, 20], "clip"), reward_range=(-1, 0))
     assert given.environment["observations"]["bins"] == [20, 20]
     assert "grid 20 x 20 cells (given); rewards from -1 to 0 (given)" in str(given)
-    with pytest.raises(StreamError, match="the reward is -1, outside its range from 0 to 1"):
-        learned(Point(), 400, reward_range=(0, 1))
+    refuses(
+        "the reward is -1, outside its range from 0 to 1", learned, Point(), 400, by=StreamError, reward_range=(0, 1)
+    )
 
 
 def test_one_step_is_enough_to_begin():
@@ -251,8 +252,7 @@ BOX = gym.spaces.Box(0, 1, (2,))
     ],
 )
 def test_what_is_too_much_is_said(observations, actions, given, said):
-    with pytest.raises(InputError, match=said):
-        learned(Wide(observations, actions), 400, **given)
+    refuses(said, learned, Wide(observations, actions), 400, **given)
 
 
 def test_six_coordinates_are_not_too_many():
