@@ -367,18 +367,14 @@ def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     for what, was, now in pairs:
         if was != now:
             raise InputError(f"{path} was made with {what} {was}, not {now}: another file, or the same call")
-    if not _same_problem(kept, live):
+    if _beforehand(kept) != _beforehand(live):
         raise InputError(f"{path} was made with another problem: another file, or the same call")
     stream.restore(kept.extra.get("environment", {}))
     return kept
 
 
-def _same_problem(one: Agent, other: Agent) -> bool:
-    """Whether two agents know the same beforehand: what is not learned."""
-    fixed = ["features", "pair_features"]
-    fixed += ["rewards"] if one.rewards.mode == "known" else []
-    fixed += ["initial"] if one.start_known else []
-    pairs = [(getattr(one.table.problem, name), getattr(other.table.problem, name)) for name in fixed]
-    return one.start_known == other.start_known and all(
-        (was is None) == (now is None) and (was is None or np.array_equal(was, now)) for was, now in pairs
-    )
+def _beforehand(agent: Agent) -> list[Any]:
+    """What an agent knows beforehand: what is not learned."""
+    names = ["features", "pair_features"] + ["rewards"] * (agent.rewards.mode == "known")
+    arrays = [getattr(agent.table.problem, name) for name in names + ["initial"] * agent.start_known]
+    return [None if array is None else array.tolist() for array in arrays]

@@ -189,13 +189,9 @@ def evaluate(
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
         facts: dict[str, Any] = {"on": env.name, "discount": env.discount, "criterion": env.criterion}
         return Evaluation(policy=policy.origin, **facts, **computed)
-    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
-    try:
+    with stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code) as stream:
         computed = _from_table(policy, stream)
         sampled = _sampled(policy, stream, n, seed, level, progress)
-    finally:
-        if ours:
-            stream.close()
     return Evaluation(policy=policy.origin, on=stream.name, discount=policy.discount, **computed, **sampled)
 
 
@@ -228,24 +224,25 @@ def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] |
     They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known; a reward
     outside of it is an error, since the interval rests on it.
     """
-    stream, _ = stream_of(policy, env, seed=policy.seed)
     units = None if limits is None else RewardRange(*limits)
     returns: list[float] = []
     rest: list[float] = []
     total, made, gamma = 0.0, 0, policy.discount
-    for each in play_cycles(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
-        total, made = total + gamma**each.age * each.reward, made + 1
-        if units is not None:
-            try:
-                units.part(each.reward)
-            except InputError as error:
-                raise StreamError(f"{stream.name}, step {made}: the reward {error}") from None
-        if each.end:
-            returns.append(total)
-            rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
-            total = 0.0
-            if made >= steps:
-                break
+    length = ceil(log(REST) / log(gamma))
+    with stream_of(policy, env, seed=policy.seed) as stream:
+        for each in play_cycles(policy, stream, max(steps, 0), policy.seed, length):
+            total, made = total + gamma**each.age * each.reward, made + 1
+            if units is not None:
+                try:
+                    units.part(each.reward)
+                except InputError as error:
+                    raise StreamError(f"{stream.name}, step {made}: the reward {error}") from None
+            if each.end:
+                returns.append(total)
+                rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
+                total = 0.0
+                if made >= steps:
+                    break
     return of_episodes(returns, rest, gamma, limits)
 
 
