@@ -18,7 +18,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -32,7 +31,7 @@ from ravi.core import AnyMDP, Ints, Playable, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent
 from ravi.live.choices import Choices, start
-from ravi.live.environment import Environment, is_an_mdp, world_of
+from ravi.live.environment import Environment, is_an_mdp, opened_world
 from ravi.live.estimates import Estimate
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import focus
@@ -162,15 +161,14 @@ def learn(
 
     env = os.fspath(env) if isinstance(env, os.PathLike) else ids.called(env)
     mdp = is_an_mdp(env)
-    world = world_of(env, discount=discount if mdp else None)
-    if mdp and world.mdp.criterion != "discounted":
-        raise InputError(
-            f"{world.mdp.name} is {validation.OF_CRITERION[world.mdp.criterion]}, and ravi.learn is for a discount: "
-            "take ravi.run, or ravi.agent for a stream"
-        )
-    if mdp:  # which has a discount, and no end
-        termination, discount = "restart", world.mdp.discount
-    try:
+    with opened_world(env, discount if mdp else None) as world:
+        if mdp and world.mdp.criterion != "discounted":
+            raise InputError(
+                f"{world.mdp.name} is {validation.OF_CRITERION[world.mdp.criterion]}, and ravi.learn is for a "
+                "discount: take ravi.run, or ravi.agent for a stream"
+            )
+        if mdp:  # which has a discount, and no end
+            termination, discount = "restart", world.mdp.discount
         path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
         if path is not None:
             archive.check_place(path)
@@ -186,10 +184,6 @@ def learn(
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             rule = StoppingRule(live, until_gap, assume, explore=choices.default)
             return _Session(live, stream, choices, path, rule, Reports(live, tell, callback)).run(evaluate)
-    finally:
-        if isinstance(env, str):  # made here
-            with suppress(Exception):  # what was learned is worth more
-                world.close()
 
 
 class _Session:
