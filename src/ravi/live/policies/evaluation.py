@@ -163,8 +163,8 @@ def evaluate(
 ) -> Evaluation:
     """The return of `policy` on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`.
 
-    None is the environment that it was learned in. On an MDP the answer is computed. An environment is sampled, and
-    computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
+    None is the environment that it was learned in. On an MDP the answer is computed, whatever its criterion. An
+    environment is sampled, and computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
     may name a module, `module:Env-v0`, for the environment that it was learned in, whose code is then run
     (docs/guides/security.md).
 
