@@ -143,6 +143,8 @@ class Agent:
 
     Attributes
     ----------
+    source
+        The id of the learner, or the function that builds it, or itself.
     learner
         The `ravi.Learner`, on the table as it is.
     state

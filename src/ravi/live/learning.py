@@ -297,14 +297,10 @@ class _Session:
         live, stream = self.live, self.stream
         if not isinstance(error, InputError):
             return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
-        message = str(error)
-        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in message:
-            message += (
-                " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
-            )
-        return (
-            message if message.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {message}"
-        )
+        text = str(error)
+        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in text:
+            text += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+        return text if text.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {text}"
 
     def _evaluated(self, found: Learned, steps: int) -> Learned:
         """With what the policy earns in so many steps that it does not learn from."""
