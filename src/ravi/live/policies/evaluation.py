@@ -164,9 +164,9 @@ def evaluate(
     """The return of `policy` on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`.
 
     None is the environment that it was learned in. On an MDP the answer is computed, whatever its criterion. An
-    environment is sampled, and computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
-    may name a module, `module:Env-v0`, for the environment that it was learned in, whose code is then run
-    (docs/guides/security.md).
+    environment is sampled, and computed too where it has a transition table. `termination` is the policy's own unless
+    given. allow_code: the policy may name a module, `module:Env-v0`, for the environment that it was learned in, whose
+    code is then run (docs/guides/security.md).
 
     Sampling is a pure function of the seed where the environment is one of its own; the numbers are others than those
     of a learner with the same seed, so that a policy is not judged by the luck it was learned from. The interval is
