@@ -304,11 +304,11 @@ class _Session:
 
     def _evaluated(self, found: Learned, steps: int) -> Learned:
         """With what the policy earns in so many steps that it does not learn from."""
-        from ravi.live.policies.evaluation import held_out
+        from ravi.live.policies.evaluation import estimate_by_episodes
 
         try:
             limits = None if self.live.follows else self.live.table.problem.units
-            estimate = held_out(found.policy(), self.stream.env, steps, limits)
+            estimate = estimate_by_episodes(found.policy(), self.stream.env, steps, limits)
             self.keep(estimate)
             return replace(found, estimate=estimate)
         except KeyboardInterrupt:

@@ -75,7 +75,7 @@ class StepMemory(NamedTuple):
         self.earned[0, :many] = self.earned[0, :many] * scale + shift
 
 
-class Observed(NamedTuple):
+class StepColumns(NamedTuple):
     """The steps that were observed."""
 
     before: Floats  # (m, d)
@@ -95,9 +95,9 @@ class Moves(NamedTuple):
     end_rewards: Callable[[Floats], Floats]  # of targets that end: what the nearest end earned
 
 
-def observed_steps(s: StepMemory) -> Observed:
+def observed_steps(s: StepMemory) -> StepColumns:
     many = min(int(s.seen[0]), s.action.shape[1])
-    return Observed(*(each[0, :many] for each in s[:5]))
+    return StepColumns(*(each[0, :many] for each in s[:5]))
 
 
 class LocalLinear:

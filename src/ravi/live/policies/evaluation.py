@@ -218,7 +218,7 @@ def _sampled(
     return counted | {"mean": mean, "low": low, "high": high, "confidence": level}
 
 
-def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
+def estimate_by_episodes(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
     """The return of a policy, from episodes of about so many steps in all; the last one is played to its end.
 
     They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known; a reward
