@@ -22,15 +22,15 @@ from timing import opening
 import pyarrow as pa
 
 import ravi
+from ravi.lab.experiments import agenda as jobs
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.rows import rows_of
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Outcome, Task, work
 from ravi.runtime.result import versions
 

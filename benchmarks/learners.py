@@ -17,7 +17,7 @@ import numpy as np
 
 from ravi import ids
 from ravi._jit.functions import bound
-from ravi._jit.teams import made
+from ravi._jit.teams import allocate
 from ravi.core import MDP
 from ravi.estimators.counts import tallies
 from ravi.mdps import garnet, riverswim
@@ -193,7 +193,7 @@ def numpy_extended_value_iteration(r, p_hat, radius, gamma, tol):
 def planned(kind, radius, constant, r, successors, gamma, D, tol):
     """The sweeps (n,) of extended value iteration from u = 0 over these sets, of all seeds."""
     (n, X, A), loop = D.visits.shape, bound(_iterate, most=kind.most)
-    own, u, before, Q, Lu = made(given(r, successors, gamma, D, n)), np.zeros((n, X)), *np.empty((3, X * A))
+    own, u, before, Q, Lu = allocate(given(r, successors, gamma, D, n)), np.zeros((n, X)), *np.empty((3, X * A))
     own.radius[:], own.constant[:] = radius.reshape(n, -1), constant.reshape(n, -1)
     sweeps = []
     for i in range(n):

@@ -50,10 +50,10 @@ measured in one run of the script, folder by folder; on a busy machine, compare 
 
 def folder_of(place, learners, mdps, seeds, points):
     """A folder of made-up runs: regret that grows as a power of t, with noise by seed."""
+    from ravi.lab.experiments import plan
+    from ravi.lab.experiments.reading import specify
     from ravi.lab.experiments.rows import SCHEMA
-    from ravi.lab.experiments.schedule import plan
     from ravi.lab.experiments.store import Store
-    from ravi.lab.experiments.suite_file.specify import specify
     from ravi.measures.curve import grid
 
     suite = specify(suite_of(learners, mdps, seeds, points), build=False)

@@ -2,16 +2,16 @@
 
     python benchmarks/speed.py [--quick] [--before CHECKOUT] [--write benchmarks/speed.md]
 
-With --before, the script of another checkout is run alternately with this one, and the times of both are compared.
+With --before, runs of many learners are timed alternately with those of another checkout.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
-import tempfile
 from itertools import product
 from pathlib import Path
 
@@ -150,56 +150,76 @@ def growth(rows, repeats, quick):
     rows.append("")
 
 
-TIMED = {  # columns that are compared, by table: column -> its name in the comparison
-    "MDP": {3: "64 seeds", 5: "64 seeds, with regret", 7: "1 seed", 8: "1 seed, with regret"},
-    "d": {2: "64 seeds", 5: "64 seeds, with regret"},
-    "X": {1: "1 seed", 3: "1 seed, with regret"},
-}
+CASES = """
+ravi-ucb,scale=0.01  riverswim/6  200000  1
+ravi-ucb,scale=0.01  riverswim/6  20000  32
+ravi-ucb,scale=0.01  garnet/100,4,4  100000  1
+ravi-ucb,scale=0.01  garnet/100,4,4  10000  32
+ravi-ucb,scale=0.01  garnet/1000,4,5  20000  4
+ravi-ucb+,scale=0.01  riverswim/6  20000  16
+ravi-ucb/mixture,scale=0.01  riverswim/mixture/20  20000  1
+ravi-ucb/mixture,scale=0.01  riverswim/mixture/20  5000  16
+ravi-ucb/unknown-rewards,scale=0.01  riverswim/6  20000  16
+ucrl2,scale=0.1  riverswim/6  20000  16
+ucrl2,scale=0.1  garnet/100,4,4  20000  4
+kl-ucrl,scale=0.1  riverswim/6  20000  16
+ucbvi-gamma,scale=0.1  riverswim/6  50000  16
+r-max,scale=0.1  riverswim/6  50000  16
+mbie-eb,scale=0.1  riverswim/6  50000  16
+certainty-equivalent  riverswim/6  50000  16
+certainty-equivalent  garnet/100,4,4  50000  1
+q-learning  riverswim/6  200000  1
+q-learning  garnet/100,4,4  50000  16
+ucb-q,scale=0.1  riverswim/6  50000  16
+uclk  riverswim/mixture/6  50000  4
+uniform  garnet/100,4,4  100000  16
+"""  # learner, MDP, steps, seeds
+WORKER = """
+import inspect, json, sys, time
+import ravi
+
+one_thread = {"threads": 1} if "threads" in inspect.signature(ravi.run).parameters else {}
+for line in sys.stdin:
+    learner, mdp, steps, seeds = line.split()
+    began = time.process_time()
+    run = ravi.run(learner, mdp, int(steps), int(seeds), progress=False, **one_thread)
+    print(json.dumps([time.process_time() - began, run.regret.tolist()]), flush=True)
+"""
 
 
-def cells(page):
-    """The compared cells of a page that this script wrote: (row, column) -> time, or one over steps per second."""
-    found, table, mixture = {}, {}, False
-    for line in page.splitlines():
-        words = [word.strip(" *") for word in line.strip("|").split("|")]
-        if words[0] in TIMED:
-            table, mixture = TIMED[words[0]], words[0] == "d"
-            columns = 1 if words[0] == "X" else 2
-            kind = {"MDP": "", "d": "mixture, d = ", "X": "Garnet(X, 4, 5), X = "}[words[0]]
-        elif line.startswith("|") and not line.startswith("|--"):
-            for column, name in table.items():
-                number = float(words[column].split()[0].replace(",", ""))
-                found[kind + ", ".join(words[:columns]), name] = 1 / number if mixture and column == 5 else number
-    return found
-
-
-def against(before, rounds, options):
-    """Rows that set another checkout's times beside these: both scripts in turns, the least of each time."""
-    least_of = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(rounds):
-            for which, checkout in (("before", before), ("after", Path(__file__).parents[1])):
-                page = Path(folder) / f"{which}.md"
-                subprocess.run(
-                    [sys.executable, str(checkout / "benchmarks/speed.py"), *options, "--write", str(page)],
-                    env={**os.environ, "PYTHONPATH": str(checkout / "src")},
-                    stdout=subprocess.DEVNULL,
-                    check=True,
-                )
-                for cell, number in cells(page.read_text()).items():
-                    least_of[which, cell] = min(number, least_of.get((which, cell), np.inf))
-    rows = [f"### Against an earlier version, both in turns, the least of {rounds} rounds: time after / time before\n"]
-    names = list(dict.fromkeys(name for table in TIMED.values() for name in table.values()))
-    rows += ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    for row in dict.fromkeys(row for which, (row, _) in least_of if which == "after"):
-        ratios = [
-            f"{least_of['after', (row, name)] / least_of['before', (row, name)]:.2f}"
-            if ("before", (row, name)) in least_of
-            else ""
-            for name in names
-        ]
-        rows.append(f"| {row} | " + " | ".join(ratios) + " |")
-    return [*rows, ""]
+def against(before, rounds):
+    """Rows that set another checkout's CPU times beside these: runs in turns, the least of each."""
+    rows = [
+        f"### Against an earlier version, runs in turns, the least of {rounds}\n",
+        "| learner | MDP | steps | seeds | before, ms | after, ms | before / after | regret |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER],
+            env={**os.environ, "PYTHONPATH": str(checkout / "src")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for checkout in (before, Path(__file__).parents[1])
+    ]
+    ratios = []
+    for case in CASES.split("\n")[1:-1]:
+        found = []
+        for _ in range(rounds + 1):  # the first compiles
+            for worker in workers:
+                print(case, file=worker.stdin, flush=True)
+                found.append(json.loads(worker.stdout.readline()))
+        (old, regret), (new, same) = (min(found[which + 2 :: 2]) for which in (0, 1))
+        alike = "same bits" if regret == same else f"{np.mean(regret):.4g}, {np.mean(same):.4g}"
+        ratios += [old / new] if regret == same else []
+        rows.append(
+            f"| {' | '.join(case.split())} | {old * 1e3:.1f} | {new * 1e3:.1f} | **{old / new:.2f}** | {alike} |"
+        )
+        print(rows[-1], flush=True)
+    rows.append(f"\nRuns of equal regret: {np.exp(np.mean(np.log(ratios))):.2f} in the geometric mean.\n")
+    return rows
 
 
 def main():
@@ -207,15 +227,14 @@ def main():
     parser.add_argument("--quick", action="store_true", help="shorter runs, fewer repeats")
     parser.add_argument("--write", type=Path, help="write the tables to this file")
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version to compare with")
-    parser.add_argument("--rounds", type=int, default=3, help="how often both are run in turns (default: 3)")
+    parser.add_argument("--rounds", type=int, default=5, help="how often both are run in turns (default: 5)")
     wanted = parser.parse_args()
     repeats = 1 if wanted.quick else 3
     rows: list[str] = []
     for part in (tabular, mixture, growth):
         part(rows, repeats, wanted.quick)
     if wanted.before is not None:
-        rows += against(wanted.before, wanted.rounds, ["--quick"] if wanted.quick else [])
-        print("\n".join(rows[-20:]))
+        rows += against(wanted.before, wanted.rounds)
     if wanted.write is not None:
         wanted.write.write_text("\n".join([*opening("How fast is a run of RAVI-UCB?", ABOUT, "speed.py"), *rows]))
 

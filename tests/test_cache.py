@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-import textwrap
 from collections import namedtuple
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from ravi._jit import cache
 from ravi._jit import functions as compiled
-from tests.support.caches import looked_for_anew
+from tests.support.caches import looked_for_anew, python
 
 
 @pytest.fixture
@@ -196,15 +195,6 @@ def test_named_tuples_whose_fields_changed_places_are_compiled_anew(candidates):
     del globals()["Pair"]
 
 
-def python(code, **environment):
-    """What a process prints. It keeps no bytecode: of a file that is edited twice in a second Python runs the first."""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, check=True, env=os.environ | environment,
-    )  # fmt: skip
-    return done.stdout.strip()
-
-
 def test_a_process_whose_files_were_edited_keeps_what_it_compiled_and_not_what_they_say(tmp_path):
     header = "from ravi._jit.functions import compiled\n"
     (tmp_path / "callee.py").write_text(f"{header}\n@compiled\ndef inner(x):\n    return x + 1\n")
@@ -241,6 +231,7 @@ def test_a_function_that_compiled_ones_call_returns_arrays_to_python_whichever_i
 
 
 def test_processes_that_compile_at_once_all_find_what_was_kept(tmp_path):
+    """A function of arrays is the first that each of them calls, compiled or kept."""
     code = "from ravi.runtime.walk import draw; import numpy as np; print(draw(np.array([0.2, 0.8]), 0.5))"
     environment = os.environ | {"RAVI_CACHE_DIR": str(tmp_path)}
     runs = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) for _ in range(3)]

@@ -1,24 +1,12 @@
 """Compiled functions: a second process finds them in the cache, an edited source never runs stale code."""
 
-import os
 import shutil
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import ravi
+from tests.support.caches import python
 
 SOURCE = Path(ravi.__file__).parent
-
-
-def python(code, **environment):
-    """What a process prints. It keeps no bytecode: of a file that is edited twice in a second Python runs the first."""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, check=True, env=os.environ | environment,
-    )  # fmt: skip
-    return done.stdout.strip()
 
 
 def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
@@ -47,13 +35,6 @@ def test_an_edited_function_in_another_file_is_not_run_stale(tmp_path):
     environment["RAVI_CACHE_DIR"] = str(tmp_path / "another")  # inner is compiled for outer, then called by Python
     for hits in ("0 0 0", "1 1 1"):
         assert python(code, **environment).splitlines() == ["11 11 2.0", hits]
-
-
-def test_a_function_of_arrays_is_the_first_that_a_process_calls_compiled_or_kept(tmp_path):
-    """It ended the process where what Python calls was put off."""
-    code = "import numpy as np; from ravi.runtime.walk import draw; print(draw(np.array([0.2, 0.8]), 0.5))"
-    for _ in range(2):
-        assert python(code, RAVI_CACHE_DIR=str(tmp_path)) == "1"
 
 
 def test_a_frame_is_kept_with_the_function_that_is_bound_to_it(tmp_path):

@@ -17,9 +17,10 @@ from ravi.runtime.result import Run
 from ravi.testing import MDPS, check
 from ravi.validation import InputError
 from tests.helpers import assert_same_bits, bits, spy
-from tests.support.learners import EPISODES, EPISODIC, LEARNERS, WRAPPED
+from tests.support.learners import AVERAGE, EPISODES, EPISODIC, LEARNERS, WRAPPED, takes
 
 MIXTURE, LINEAR = "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9"
+RIVER = "riverswim/mixture/4,criterion=average"
 OF_PAIRS = {
     "ravi-ucb/linear", "lsvi-ucb", "olsvi-fh", "gamma-lscvi-ucb", "rlsvi", "fixed-point-lsvi", "fopo", "mdp-exp2",
     "rmax-ravi-ucb",
@@ -31,21 +32,13 @@ def named(text):
     return text.split(",")[0]
 
 
-def takes(text, world):
-    """Whether a learner can be built for a world."""
-    try:
-        ids.learner(text, ids.mdp(world), 40)
-    except InputError:
-        return False
-    return True
-
-
 def claimed():
     """Learner, MDP and T of every check; fopo compares A^X policies in every plan."""
     for text in LEARNERS:
         for mdp in MDPS:
             yield text, mdp.replace("ensemble/3,12", "ensemble/3,8") if text.startswith("fopo") else mdp, 400
     yield from ((text, mdp, 400) for text in EPISODIC for mdp in EPISODES if takes(text, mdp))
+    yield from ((text, RIVER, 400) for text in AVERAGE if takes(text, RIVER))
     yield from ((text, MDPS[0], 400) for text in WRAPPED)
     yield from ((one, "linear/6,3,3,discount=0.8", 300) for one in LEARNERS if named(one) in OF_PAIRS and "," in one)
 

@@ -44,7 +44,9 @@ def test_a_run_there_is_the_run_here(text, pretended):
     assert equal(here, there)
 
 
-@pytest.mark.parametrize("text", ["ucrl2", "psrl", "ravi-kl"])
+@pytest.mark.parametrize(
+    "text", ["ucrl2", "psrl", "ravi-kl", "politex,span=3,phase=20", "mdp-e,span=3", "ravi-ucb,span=3,scale=0.003"]
+)
 def test_a_run_without_resets_is_the_run_here(text, pretended):
     world, given = "riverswim/4,criterion=average", {"record": ["gain"]}
     here, there = (ravi.run(text, world, 300, 3, device=on, **given) for on in ("cpu", "gpu"))

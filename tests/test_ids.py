@@ -80,8 +80,8 @@ def test_an_mdp_is_itself_and_a_file_is_what_was_saved(tmp_path):
 
 
 def test_code_in_an_id_of_a_file_is_refused_unless_it_is_allowed():
-    assert ids.trusted("ravi-ucb,scale=2", "results.json") == "ravi-ucb,scale=2"
+    assert ids.check_trust("ravi-ucb,scale=2", "results.json") == "ravi-ucb,scale=2"
     assert ids.code_in("os:system,scale=2") == "os:system"
     with pytest.raises(InputError, match=r"results.json names 'os:system': os:system is code"):
-        ids.trusted("os:system", "results.json")
-    assert ids.trusted("os:system", "results.json", allow_code=True) == "os:system"
+        ids.check_trust("os:system", "results.json")
+    assert ids.check_trust("os:system", "results.json", allow_code=True) == "os:system"

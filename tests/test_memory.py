@@ -108,69 +108,68 @@ def test_copies_of_what_is_given_are_reckoned(room, monkeypatch):
         MDP(rewards=one, successors=all_, transitions=None, initial=0, discount=0.9, features=psi)
 
 
-def test_many_policies_are_reckoned(room):
-    policies = np.broadcast_to(0.5, (10**9, 4, 2))
-    with pytest.raises(TooLarge, match=r"policy of shape \(1000000000, 4, 2\) would need 256 GB"):
-        ravi.evaluate(ravi.mdp("riverswim/4"), policies)
-
-
-def test_a_view_is_read_once_however_often_it_repeats():
-    once = validation.finite(np.broadcast_to(np.float32(0.5), (10**6, 10**6)), "r")
-    assert (once.shape, once[3, 5], once.strides) == ((10**6, 10**6), 0.5, (0, 0))
-    rows = np.broadcast_to(np.array([0.0, np.nan]), (10**6, 2))
-    with pytest.raises(InputError, match=r"r\[0, 1\] is nan"):
-        validation.finite(rows, "r")
-
-
-def test_simulators_have_an_end():
-    for simulators in (count(), range(10**9)):
-        with pytest.raises(InputError, match="simulators are more than 1000000"):
-            ravi.ensemble(simulators)
-
-
-def test_a_dense_table_is_reckoned(room):
-    P, r = np.broadcast_to(1 / 3e4, (30000, 100, 30000)), np.broadcast_to(0.5, (30000, 100))
-    with pytest.raises(TooLarge, match=r"P of shape \(30000, 100, 30000\) would need 90 GB"):
-        MDP.from_dense(P, r, 0.9, 0)
-
-
-def test_one_full_row_of_a_sparse_matrix_is_reckoned(room):
-    n = 30000
+def full_row(n=30000):
+    """A sparse matrix of which one row has all entries."""
     rows, columns = np.r_[np.zeros(n, int), np.arange(1, n)], np.r_[np.arange(n), np.zeros(n - 1, int)]
-    P = sp.coo_array((np.r_[np.full(n, 1 / n), np.ones(n - 1)], (rows, columns)), shape=(n, n))
-    with pytest.raises(TooLarge, match="a table of 30,000 pairs, of which one has 30,000 successors, would need 36 GB"):
-        MDP.from_sparse(P, np.zeros((n, 1)), 0.9, 0)
+    return sp.coo_array((np.r_[np.full(n, 1 / n), np.ones(n - 1)], (rows, columns)), shape=(n, n))
 
 
-def test_functions_are_not_called_for_ever(room):
-    with pytest.raises(TooLarge, match=r"simulators\[0\] on 10,000,000,000 states and 2 actions would need 4 TB"):
-        ravi.ensemble([lambda x, a: {0: 1}], rewards=lambda x, a: 0, discount=0.9, initial=0, states=10**10, actions=2)
-    with pytest.raises(TooLarge, match="states, 2 actions and 5 draws would need"):
-        sampled(lambda x, a, u: 0, 10**10, 2, 5)
-    with pytest.raises(TooLarge, match="2 states, 2 actions and 10,000,000,000 draws would need 1 TB"):
-        sampled(lambda x, a, u: 0, 2, 2, 10**10)
-    with pytest.raises(InputError, match="simulator is 5, not a function"):
-        sampled(5, 2, 2, 5)
-    with pytest.raises(TooLarge, match="lower block or steps"):
-        tides(block=2**31).expected(2**31 - 2)
+def with_pair_features(mdp, phi):
+    parts = ("rewards", "successors", "transitions", "initial", "discount")
+    return MDP(**{name: getattr(mdp, name) for name in parts}, pair_features=phi)
 
 
-def test_tables_of_changing_rewards_are_reckoned(room):
-    mdp = ravi.mdp("riverswim/4")
-    with pytest.raises(TooLarge, match=r"tables of shape \(1000000000, 4, 2\) would need 192 GB"):
-        changing(mdp, np.broadcast_to(0.5, (10**9, 4, 2)))
-    with pytest.raises(InputError, match="mdp is 5, not an id"):
-        changing(5, np.zeros((1, 4, 2)))
-    with pytest.raises(InputError, match="left is 'much', not a number"):
-        tides(left="much")
+VAST = {"rewards": lambda x, a: 0, "discount": 0.9, "initial": 0, "states": 10**10, "actions": 2}
+RECKONED = [
+    (
+        lambda: ravi.evaluate(ravi.mdp("riverswim/4"), np.broadcast_to(0.5, (10**9, 4, 2))),
+        r"policy of shape \(1000000000, 4, 2\) would need 256 GB",
+    ),
+    (
+        lambda: MDP.from_dense(np.broadcast_to(0.5, (30000, 100, 30000)), np.broadcast_to(0.5, (30000, 100)), 0.9, 0),
+        r"P of shape \(30000, 100, 30000\) would need 90 GB",
+    ),
+    (
+        lambda: MDP.from_sparse(full_row(), np.zeros((30000, 1)), 0.9, 0),
+        "a table of 30,000 pairs, of which one has 30,000 successors, would need 36 GB",
+    ),
+    (
+        lambda: ravi.ensemble([lambda x, a: {0: 1}], **VAST),
+        r"simulators\[0\] on 10,000,000,000 states and 2 actions would need 4 TB",
+    ),
+    (lambda: sampled(lambda x, a, u: 0, 10**10, 2, 5), "states, 2 actions and 5 draws would need"),
+    (lambda: sampled(lambda x, a, u: 0, 2, 2, 10**10), "2 states, 2 actions and 10,000,000,000 draws would need 1 TB"),
+    (lambda: tides(block=2**31).expected(2**31 - 2), "lower block or steps"),
+    (
+        lambda: changing(ravi.mdp("riverswim/4"), np.broadcast_to(0.5, (10**9, 4, 2))),
+        r"tables of shape \(1000000000, 4, 2\) would need 192 GB",
+    ),
+    (
+        lambda: with_pair_features(ravi.mdp("riverswim/2e4"), np.zeros((20000, 2, 1))),
+        r"to hold pair_features \(20000, 2, 1\) against .* would need 25.6 GB",
+    ),
+]
 
 
-def test_pair_features_are_held_against_a_dense_kernel(room):
-    mdp = ravi.mdp("riverswim/2e4")
-    phi = np.zeros((20000, 2, 1))
-    with pytest.raises(TooLarge, match=r"to hold pair_features \(20000, 2, 1\) against .* would need 25.6 GB"):
-        MDP(**{name: getattr(mdp, name) for name in ("rewards", "successors", "transitions", "initial", "discount")},
-            pair_features=phi)  # fmt: skip
+@pytest.mark.parametrize(("call", "message"), RECKONED, ids=[message for _, message in RECKONED])
+def test_what_is_given_is_reckoned_before_it_is_copied_or_called(call, message, room):
+    with pytest.raises(TooLarge, match=message):
+        call()
+
+
+WRONG = [
+    (lambda: ravi.ensemble(count()), "simulators are more than 1000000"),
+    (lambda: ravi.ensemble(range(10**9)), "simulators are more than 1000000"),
+    (lambda: sampled(5, 2, 2, 5), "simulator is 5, not a function"),
+    (lambda: changing(5, np.zeros((1, 4, 2))), "mdp is 5, not an id"),
+    (lambda: tides(left="much"), "left is 'much', not a number"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG, ids=range(len(WRONG)))
+def test_what_has_no_end_or_is_no_number_is_refused(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
 
 
 def test_as_many_actions_as_a_hypercube_has_are_solved_and_played():

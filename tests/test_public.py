@@ -7,6 +7,7 @@ those that take arguments name each.
 import doctest
 import inspect
 import re
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -117,11 +118,12 @@ def lake():
     return gymnasium.make("FrozenLake-v1").unwrapped
 
 
-@pytest.mark.parametrize("source", ["object", "id", "text", "path", "function"])
+@pytest.mark.parametrize("source", ["object", "id", "text", "path", "function", "partial"])
 def test_an_mdp_is_named_in_any_way_wherever_one_is_taken(source, tmp_path):
     mdp, text = ravi.mdp("riverswim/3"), str(tmp_path / "river.npz")
     mdp.save(text)
     forms = {"object": mdp, "id": "riverswim/3", "text": text, "path": Path(text), "function": lambda: mdp}
+    forms["partial"] = partial(ravi.mdp, "riverswim/3")
     where, table = forms[source], np.full((3, 2), 0.5)
     returns = ravi.return_of(mdp, table)
     assert ravi.mdp(where).digest == mdp.digest

@@ -15,8 +15,7 @@ from ravi.estimators.counts import counts
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.runtime import api as engine
 from ravi.runtime import gpu as device
-from ravi.runtime import settings as together
-from ravi.runtime import tree
+from ravi.runtime import seedwise, tree
 from ravi.runtime.api import resume_settings, run, run_settings
 from ravi.validation import InputError
 from tests.support.pretended_gpu import pretend
@@ -47,7 +46,7 @@ def content(made):
 def test_every_setting_of_a_batch_is_the_run_alone(name):
     world, options = WITH_ROWS[name], {"record": ("stream",), "points": 7, "pad": True}
     learners = settings(name, world)
-    assert together.alike(learners)
+    assert seedwise.alike(learners)
     alone = [run(learner, world, T, [4, 9, 2], **options) for learner in learners]
     assert len({made.regret.tobytes() for made in alone}) >= 3  # large bonuses are all cut to H
     several = run_settings(learners, world, T, [4, 9, 2], threads=5, **options)  # whose seeds are of several settings
@@ -88,10 +87,10 @@ def test_what_cannot_be_one_batch_goes_one_after_the_other():
         "change": changed,
         "form": ids.learner("q-learning", TABLE, T),
     }
-    assert together.alike([plain, other])
-    assert not together.alike([apart["delta"], apart["T"]])
+    assert seedwise.alike([plain, other])
+    assert not seedwise.alike([apart["delta"], apart["T"]])
     for one in apart.values():
-        assert not together.alike([plain, one])
+        assert not seedwise.alike([plain, one])
     told = []
     made = run_settings([other, changed, apart["form"]], TABLE, T, 2, progress=lambda *at: told.append(at))
     for one, learner in zip(made, [other, changed, apart["form"]], strict=True):
@@ -103,14 +102,14 @@ def test_what_cannot_be_one_batch_goes_one_after_the_other():
 def test_seeds_by_themselves_plan_with_the_numbers_of_their_rows():
     """What a GPU is given (`Seedwise`) of a batch of settings is what the CPU plans with."""
     for name in ("ravi-ucb", "ravi-ucb+"):
-        learner = together.learner_of(settings(name, TABLE), 2)
+        learner = seedwise.learner_of(settings(name, TABLE), 2)
         keys = np.tile(np.arange(2, dtype=np.uint64), len(OPTIONS))
         here, there = learner.init(keys), learner.init(keys)
         for state in (here, there):
             state.data.visits[:] += 3
             state.data.moves[..., 1] += 3
         for _ in range(3):
-            own = teams.made(learner.seedwise.own(there, 1))
+            own = teams.allocate(learner.seedwise.own(there, 1))
             for i in range(len(keys)):
                 learner.seedwise.plan(own, i, 1)
             here = learner.plan(here)

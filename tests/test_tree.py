@@ -68,7 +68,7 @@ def test_a_log_ends_with_the_last_epoch_of_its_seeds():
 
 
 def test_what_is_put_is_put_into_those_rows_only():
-    target, source = made(), tree.mapped(lambda leaf: leaf if isinstance(leaf, Log) else leaf + 10, made())
+    target, source = made(), tree.map_leaves(lambda leaf: leaf if isinstance(leaf, Log) else leaf + 10, made())
     tree.put(target, source, np.array([False, True, False, True]))
     np.testing.assert_array_equal(target.inner.count, [0, 11, 2, 13])
     np.testing.assert_array_equal(target.policy[:, 0], [0.5, 10.5, 0.5, 10.5])
@@ -76,7 +76,7 @@ def test_what_is_put_is_put_into_those_rows_only():
 
 def test_a_template_is_filled_with_what_it_named():
     one = made()
-    again = tree.fill(tree.mapped(lambda leaf: leaf, made(rows=0)), flat(one))
+    again = tree.fill(tree.map_leaves(lambda leaf: leaf, made(rows=0)), flat(one))
     assert same(again, one)
     assert isinstance(again, Outer)
     assert again.policy is not one.policy

@@ -95,9 +95,9 @@ def test_near_words_are_offered_and_values_of_any_kind_shown():
 
 
 def test_what_is_computed_from_options_is_finite_or_names_them():
-    assert validation.derived(lambda: 2.0, "beta", scale=1.0) == 2
+    assert validation.finite_result(lambda: 2.0, "beta", scale=1.0) == 2
     with pytest.raises(InputError, match=r"beta is not a finite number with scale = 1e\+300 and delta = 0.1"):
-        validation.derived(lambda: 1e300 * 1e300, "beta", scale=1e300, delta=0.1)
+        validation.finite_result(lambda: 1e300 * 1e300, "beta", scale=1e300, delta=0.1)
     assert validation.step_size(None, 3.0, published=0.5) == 1.5
     assert validation.step_size(2.0, 3.0, published=0.5) == 6
     assert validation.delta(None, 50) == 1 / 50
@@ -129,7 +129,7 @@ def test_a_view_is_read_once_however_often_it_repeats():
 
 def test_an_array_that_is_sealed_is_its_own_and_cannot_be_written():
     given = np.arange(6.0).reshape(2, 3).T
-    kept = validation.sealed(given)
+    kept = validation.read_only_copy(given)
     given[:] = -1
     assert kept.flags.c_contiguous
     assert kept.min() == 0

@@ -208,7 +208,7 @@ def compare(
     """
     chosen, level = _named(learners), validation.probability(level, "level")
     keys = validation.seeds(seeds)
-    places: list[Any] = list(mdp) if isinstance(mdp, (list, tuple)) and not hasattr(mdp, "_fields") else [mdp]
+    places: list[Any] = list(mdp) if isinstance(mdp, (list, tuple)) else [mdp]
     runs: dict[tuple[str, str], Run] = {}
     for place in places:
         made = run_settings(

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ravi import validation
-from ravi.runtime import archive
 from ravi.runtime.ranges import Fixed, Place, Walked
 from ravi.validation import kernel_fields, problem_fields
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
+    from ravi.runtime.archive import Place as FilePlace
 
 Array: TypeAlias = NDArray[Any]  # comments carry shapes
 Floats: TypeAlias = NDArray[np.float64]
@@ -316,12 +316,14 @@ class MDP(Problem):
 
         return of_mdp(self)
 
-    def save(self, path: archive.Place) -> None:
+    def save(self, path: FilePlace) -> None:
         """Write one portable file to `path` (or an open file); `MDP.load` gives the same arrays back, bit for bit."""
+        from ravi.runtime import archive
+
         archive.write_fields(path, "mdp", self)
 
     @staticmethod
-    def load(path: archive.Place) -> MDP:
+    def load(path: FilePlace) -> MDP:
         """The MDP that `save` wrote to `path` (or an open file), checked as if it had just been made.
 
         >>> from tempfile import NamedTemporaryFile
@@ -331,6 +333,8 @@ class MDP(Problem):
         ...     MDP.load(file.name).digest == mdp.digest
         True
         """
+        from ravi.runtime import archive
+
         return archive.read_fields(path, "mdp", MDP)
 
 
@@ -588,7 +592,7 @@ class Parts(NamedTuple):
 
 class SettingsBatch(NamedTuple):
     """A learner as one of several settings that differ in numbers only, which run as rows of one batch
-    (`ravi.runtime.settings`).
+    (`ravi.runtime.seedwise`).
 
     Attributes
     ----------

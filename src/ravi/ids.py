@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ WORLDS = {
     "continuous/level": Known("ravi.continuous.running", "level_box", "a level in [0, 1], on continuous states"),
     "continuous/pendulum": Known("ravi.continuous.running", "pendulum_box", "a pendulum, on continuous states"),
 }
-FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp)", re.IGNORECASE | re.DOTALL)
+FILE = re.compile(rf".*{re.escape(os.sep)}.*\.[A-Za-z]\w*|.*\.(?:csv|tra|mdp|pomdp|npz)", re.IGNORECASE | re.DOTALL)
 ORDER = "in Python the learner comes first, ravi.run(learner, mdp), in the shell the MDP, ravi run MDP LEARNER"
 FLAGS = {"on": True, "true": True, "off": False, "false": False}
 
@@ -105,7 +105,7 @@ def mdp(
         rewards = said.get("rewards", rewards)
     if rewards is not None:
         whole = mdp(source, discount=discount, criterion=criterion, episode=episode)
-        return _renamed(replace(whole, reward_law=validation.one_of(rewards, validation.LAWS, "rewards")))
+        return _with_name(replace(whole, reward_law=validation.one_of(rewards, validation.LAWS, "rewards")))
     kind = validation.one_of("discounted" if criterion is None else criterion, CRITERIA, "criterion")
     if kind != "discounted" or episode is not None:
         two = re.search(r",discount=([^,]*)", source) if isinstance(source, str) else None
@@ -113,7 +113,7 @@ def mdp(
         whole = _of_any_discount(source)
         if (whole.criterion, whole.episode) == (kind, length):
             return whole
-        return _renamed(replace(whole, discount=1.0, episode=length))
+        return _with_name(replace(whole, discount=1.0, episode=length))
 
     if hasattr(source, "observation_space") or (isinstance(source, str) and names_an_environment(source)):
         return _table_of(source, discount)
@@ -122,7 +122,7 @@ def mdp(
         text = f"gymnasium/{text}"
     named = _is_named(text)
     if not named and is_file(text):
-        found = imported(text, discount=discount)
+        found = model_of_file(text, discount=discount)
         return found.mdp if found is not None else _own_file(text, discount)
     if discount is not None and isinstance(source, MDP):
         raise InputError(f"discount goes with an id, a file or an environment; {source.name} has its own")
@@ -157,14 +157,14 @@ def mdp(
 
 def called(source: Any) -> Any:
     """What a function of no arguments, or the class of an environment, gives; anything else as it is."""
-    if not (inspect.isroutine(source) or inspect.isclass(source)):
+    if not (inspect.isroutine(source) or inspect.isclass(source) or isinstance(source, partial)):
         return source
     try:
         inspect.signature(source).bind()
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{source.__name__} stands for an MDP or an environment, and cannot be called without arguments: {error}. "
-            f"If it is a learner: {ORDER}"
+            f"{getattr(source, '__name__', source)} stands for an MDP or an environment, and cannot be called without "
+            f"arguments: {error}. If it is a learner: {ORDER}"
         ) from None
     return source()
 
@@ -177,7 +177,7 @@ def _of_any_discount(source: Any) -> MDP:
     if hasattr(source, "observation_space") or (isinstance(source, str) and names_an_environment(source)):
         return _table_of(source, ANY)
     text = os.fspath(source) if isinstance(source, (str, os.PathLike)) else ""
-    found = imported(text, discount=ANY) if is_file(text) and not _is_named(text) else None
+    found = model_of_file(text, discount=ANY) if is_file(text) and not _is_named(text) else None
     return mdp(source) if found is None else found.mdp
 
 
@@ -189,7 +189,7 @@ def _criterion_in(text: str) -> tuple[str, dict[str, str]]:
     return CRITERION.sub("", text), dict(CRITERION.findall(text))
 
 
-def _renamed(mdp: MDP) -> MDP:
+def _with_name(mdp: MDP) -> MDP:
     """The same, its name with what ids say of its criterion and of its rewards."""
     words = "" if mdp.criterion == "discounted" else f",criterion={mdp.criterion}"
     words += "" if mdp.episode is None else f",episode={mdp.episode}"
@@ -197,7 +197,7 @@ def _renamed(mdp: MDP) -> MDP:
     return replace(mdp, name=CRITERION.sub("", mdp.name) + words)
 
 
-def imported(text: str, *, discount: float | None = None) -> Imported | None:
+def model_of_file(text: str, *, discount: float | None = None) -> Imported | None:
     """The model of a file of another format than ravi's own, with its labels; None where the text is no such file."""
     if _is_named(text):
         return None
@@ -213,7 +213,7 @@ def imported(text: str, *, discount: float | None = None) -> Imported | None:
         raise InputError(f"the discount is given twice: in {text}, and as {discount}")
     discount = ANY if said and own is None else own if discount is None else discount
     found = files.read(path, discount, renormalise=renormalise)
-    found = found if initial is None else _begun_in(found, initial)
+    found = found if initial is None else _with_initial(found, initial)
     return replace(found, mdp=mdp(found.mdp, **said)) if said else found  # type: ignore[arg-type]
 
 
@@ -226,7 +226,7 @@ def _options_of_a_file(
     return discount, initial, FLAGS[validation.one_of(renormalise.lower(), FLAGS, "renormalise")]
 
 
-def _begun_in(model: Imported, initial: str) -> Imported:
+def _with_initial(model: Imported, initial: str) -> Imported:
     """The model with another initial state: by its label or, where labels are no numbers, by its number."""
     labels = [str(each) for each in (range(model.mdp.states) if model.states is None else model.states)]
     numbers = [] if any(label.isdecimal() for label in labels) else [str(x) for x in range(len(labels))]
@@ -251,12 +251,13 @@ def _table_of(env: Any, discount: float | None) -> MDP:
 
     if discount is None:
         if isinstance(env, str):
-            name, given, shell = env, repr(env), f" or by the id gymnasium/{env},discount=0.99"
+            name, given, shell = env, repr(env), f" or the id gymnasium/{env},discount=0.99"
         else:
             name, given, shell = environments.name_of(environments.open_environment(env)), "env", ""
         raise InputError(
-            f"{name} is an environment, which has no discount: its table is read by "
-            f"ravi.mdp({given}, discount=0.99){shell}, and one without a table is learned from by ravi.learn"
+            f"{name} is an environment, which has no discount: its table is read with one, by "
+            f"ravi.mdp({given}, discount=0.99){shell}, in the shell with --discount 0.99; where there is no table, "
+            "ravi.learn learns by playing"
         )
     return gymnasium.by_id(env, discount, "absorb", "") if isinstance(env, str) else gymnasium.mdp(env, discount)
 
@@ -274,7 +275,7 @@ def world(text: str) -> Any:
     """The world that an id names: an MDP, or one of another kind, such as `tides/6,block=50` or `large/grid,1000`."""
     name = name_of(text, WORLDS)
     if name is not None:
-        return built(text, {name: builder_of(WORLDS[name])}, "world")
+        return build(text, {name: builder_of(WORLDS[name])}, "world")
     if text.startswith(LARGE):
         return builder_of(OF_MDP)(mdp(text.removeprefix(LARGE)))
     return mdp(text)
@@ -285,7 +286,7 @@ def is_world(text: str) -> bool:
     return name_of(text, WORLDS) is not None or text.startswith(LARGE)
 
 
-def spelled(text: str) -> tuple[str, dict[str, Any]]:
+def name_and_arguments(text: str) -> tuple[str, dict[str, Any]]:
     """The name and all arguments in the id of a world of another kind; none for `large/` before the id of an MDP."""
     name = name_of(text, WORLDS)
     if name is None:
@@ -293,13 +294,13 @@ def spelled(text: str) -> tuple[str, dict[str, Any]]:
     return name, all_arguments(text, WORLDS, builder_of(WORLDS[name]))
 
 
-def built(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *told: Any) -> Any:
-    """What the builder that the id names returns; its first arguments are `told`."""
+def build(text: str, builders: Mapping[str, Callable[..., Any]], what: str, *first: Any) -> Any:
+    """What the builder that the id names returns; its first arguments are `first`."""
     if name_of(text, builders) is None:
         raise unknown(what, text, builders)
     name, given = split(text, builders)
-    args, kwargs = arguments(text, given, builders[name], skip=len(told))
-    return builders[name](*told, *args, **kwargs)
+    args, kwargs = arguments(text, given, builders[name], skip=len(first))
+    return builders[name](*first, *args, **kwargs)
 
 
 def changing(text: str) -> Changing | None:
@@ -330,14 +331,14 @@ def learner(text: str | Builder, mdp: AnyMDP | Problem, steps: int) -> Learner:
     >>> ravi.learner("ravi-ucb,scale=0.1", "riverswim/6", 1000).settings["scale"]
     0.1
     """
-    return maker(text)(a_problem(mdp), steps)
+    return learner_builder(text)(a_problem(mdp), steps)
 
 
-def maker(text: str | Builder) -> Builder:
+def learner_builder(text: str | Builder) -> Builder:
     """`learner` of an id, which is read once, for any number of problems."""
     if not isinstance(text, str) and callable(text):
         return lambda mdp, steps: _a_learner(text(_known(mdp), steps), getattr(text, "__name__", "the function"))
-    named, builder, args, kwargs = _built_by(text)
+    named, builder, args, kwargs = _builder_of_id(text)
     takes(text, builder, None, None, *args, **kwargs)
 
     allowed = CRITERIA if named.known is None else named.known.criteria
@@ -350,8 +351,8 @@ def maker(text: str | Builder) -> Builder:
             its = " and the ".join(allowed)
             listed = f"{LEARNERS_OF[mdp.criterion]} lists its learners"
             raise InputError(f"{text} is for the {its} criterion, and {mdp.name} has the {mdp.criterion} one: {listed}")
-        told = mdp if named.oracle else _known(mdp)
-        return _a_learner(builder(told, steps, *args, **kwargs), f"{text}: {named.name}")
+        visible = mdp if named.oracle else _known(mdp)
+        return _a_learner(builder(visible, steps, *args, **kwargs), f"{text}: {named.name}")
 
     return make
 
@@ -406,15 +407,15 @@ def code_in(text: str) -> str | None:
     return environments.code_in(given["env"], environments.options_of(given["options"]))
 
 
-def trusted(text: str, where: str, allow_code: bool = False) -> str:
+def check_trust(text: str, where: str, allow_code: bool = False) -> str:
     """An id that was read from a file; an error if it names code outside this library that is not allowed."""
     code = None if allow_code else code_in(text)
     if code is not None:
-        raise refused(code, text, where)
+        raise untrusted_code(code, text, where)
     return text
 
 
-def refused(code: str, text: str, where: str) -> InputError:
+def untrusted_code(code: str, text: str, where: str) -> InputError:
     """The error where a file names code that the user has not allowed."""
     return InputError(
         f"{where} names {text!r}: {code} is code that does not come with ravi, and is not run. If you trust it as you "
@@ -520,7 +521,7 @@ def learner_names() -> list[str]:
     return list(dict.fromkeys([*LEARNERS, *wrapped]))
 
 
-def _built_by(text: str) -> tuple[Named, Callable[..., Any], list[Any], dict[str, Any]]:
+def _builder_of_id(text: str) -> tuple[Named, Callable[..., Any], list[Any], dict[str, Any]]:
     """What an id of a learner says, its builder, and the arguments that the id gives that."""
     named = learner_named(text)
     builder = named.builder()
@@ -529,7 +530,7 @@ def _built_by(text: str) -> tuple[Named, Callable[..., Any], list[Any], dict[str
 
 def _given(text: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The name of a learner, its options with their defaults, and those that the id gives."""
-    named, builder, args, kwargs = _built_by(text)
+    named, builder, args, kwargs = _builder_of_id(text)
     options = options_of(builder, skip=2)
     return named.name, options, dict(zip(options, args, strict=False)) | kwargs
 
@@ -566,7 +567,7 @@ def arguments(text: str, given: list[str], builder: Callable[..., Any], skip: in
             if len(args) == len(places):
                 raise InputError(f"{text}: {part!r} is one value too many; it takes {taken}")
             key = places[len(args)]
-            args.append(_converted(text, key, part, parameters[key][1]))
+            args.append(_convert(text, key, part, parameters[key][1]))
             continue
         if key not in parameters:
             raise InputError(
@@ -574,7 +575,7 @@ def arguments(text: str, given: list[str], builder: Callable[..., Any], skip: in
             )
         if key in kwargs or key in places[: len(args)]:
             raise InputError(f"{text}: {key} is given twice")
-        kwargs[key] = _converted(text, key, value, parameters[key][1])
+        kwargs[key] = _convert(text, key, value, parameters[key][1])
     needed = [name for name in places[len(args) :] if parameters[name][0].default is inspect.Parameter.empty]
     if missing := [name for name in needed if name not in kwargs]:
         raise InputError(f"{text}: {', '.join(missing)} missing; it takes {taken}")
@@ -605,7 +606,7 @@ def _kind(hint: Any) -> type | None:
     return next((kind for kind in (int, float, str) if hint is kind or kind in typing.get_args(hint)), None)
 
 
-def _converted(text: str, key: str, value: str, kind: type) -> Any:
+def _convert(text: str, key: str, value: str, kind: type) -> Any:
     if kind is str:
         return value
     try:
@@ -631,8 +632,8 @@ def unknown(what: str, text: str, table: Mapping[str, Any], other: str = "") -> 
 
 # Code of a user, named as `package.module:function`. Two rules keep it from running by itself, of which
 # docs/guides/security.md tells users:
-# 1. What the user types is imported; an id that a file holds is passed through `trusted`, which refuses it unless the
-#    user allows code.
+# 1. What the user types is imported; an id that a file holds is passed through `check_trust`, which refuses it unless
+#    the user allows code.
 # 2. A function is called only if its return annotation is `Learner` or `MDP`.
 
 NAME = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_]\w*(?=[,/]|$)")

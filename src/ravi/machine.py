@@ -75,11 +75,11 @@ def blas() -> dict[str, Any]:
     import numpy as np
 
     built = np.show_config(mode="dicts") or {}
-    told = built.get("Build Dependencies", {}).get("blas", {})
+    blas = built.get("Build Dependencies", {}).get("blas", {})
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     found: dict[str, Any] = {
-        "library": told.get("name"),
-        "version": told.get("version"),
+        "library": blas.get("name"),
+        "version": blas.get("version"),
         "environment": {name: os.environ[name] for name in names if name in os.environ},
     }
     with suppress(ImportError):

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ravi import machine
-
 if TYPE_CHECKING:
     from ravi.core import MDP, Problem
 
@@ -139,7 +137,7 @@ def _in_reach(value: float, name: str, least: float) -> float:
     return value
 
 
-def derived(formula: Callable[[], float], name: str, **options: float | None) -> float:
+def finite_result(formula: Callable[[], float], name: str, **options: float | None) -> float:
     """A number that is computed from options; where it is not finite, the error names them."""
     try:
         result = float(formula())
@@ -216,6 +214,7 @@ def probability(value: Any, name: str) -> float:
 
 
 CRITERIA = ("discounted", "average", "episodic")
+DEVICES = ("cpu", "gpu")
 OF_CRITERION = {"average": "of the average reward", "episodic": "in episodes"}  # what an MDP without a discount is
 LEARNERS_OF = {  # where the learners of a criterion are listed
     "discounted": "docs/guides/choose.md",
@@ -364,7 +363,7 @@ def finite(value: Any, name: str) -> np.ndarray:
     return once if once.shape == given.shape else np.broadcast_to(once, given.shape)
 
 
-def shaped(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
+def check_shape(array: np.ndarray, shape: tuple[int, ...], name: str, meaning: str) -> np.ndarray:
     if array.shape != shape:
         raise InputError(f"{name} has shape {array.shape}, not {meaning} = {shape}")
     return array
@@ -392,7 +391,7 @@ def sums_to_one(array: np.ndarray, name: str) -> np.ndarray:
     return array
 
 
-def sealed(array: np.ndarray) -> np.ndarray:
+def read_only_copy(array: np.ndarray) -> np.ndarray:
     """A contiguous array of our own that nobody can write into."""
     array = np.array(array, order="C", copy=True)
     array.setflags(write=False)
@@ -401,17 +400,19 @@ def sealed(array: np.ndarray) -> np.ndarray:
 
 def distribution(initial: Any, states: int, name: str = "initial") -> np.ndarray:
     """nu_0 from a vector, or from the one state that it is concentrated on."""
+    if initial is None:
+        raise InputError(f"{name} is missing: the state where play begins, such as initial=0, or a probability of each")
     if isinstance(initial, (int, np.integer)) and not isinstance(initial, NO_NUMBER):
         if not 0 <= initial < states:
             raise InputError(f"{name} is state {shown(initial)}, but states are 0 to {states - 1}")
         return np.eye(1, states, int(initial))[0]
     array = finite(initial, name)
-    return sums_to_one(shaped(array, (states,), name, "(X,)"), name)
+    return sums_to_one(check_shape(array, (states,), name, "(X,)"), name)
 
 
 def units(value: Any, name: str = "units") -> tuple[float, float]:
     """Two rewards, the least and the largest, in the user's units."""
-    low, high = shaped(finite(value, name), (2,), name, "(low, high)").tolist()
+    low, high = check_shape(finite(value, name), (2,), name, "(low, high)").tolist()
     if low >= high:
         raise InputError(f"{name} is {low:g} to {high:g}: the least reward must be below the largest")
     if not math.isfinite(high - low):
@@ -432,6 +433,8 @@ def require_memory(size: float, what: str, lower: str) -> None:
     """An error, before anything is taken, where `what` needs `size` bytes and they are not free."""
     if size <= SMALL:
         return
+    from ravi import machine
+
     left = machine.free_memory()
     if left is not None and size > left:
         needs, has = machine.readable_size(size), machine.readable_size(left)
@@ -549,16 +552,16 @@ def problem_fields(self: Problem) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "discount": discount,
         "episode": episode,
-        "rewards": sealed(rewards),
-        "successors": sealed(successors.astype(np.int32)),
+        "rewards": read_only_copy(rewards),
+        "successors": read_only_copy(successors.astype(np.int32)),
         "support": _support(self.support, successors.shape),
-        "initial": sealed(initial),
+        "initial": read_only_copy(initial),
     }
     fields["units"] = units(self.units)
     if self.reward_law is not None:
         one_of(self.reward_law, LAWS, "reward_law")
     if self.pair_features is not None:
-        fields["pair_features"] = sealed(_pair_features(self.pair_features, X, A))
+        fields["pair_features"] = read_only_copy(_pair_features(self.pair_features, X, A))
     if features is None:
         for bound in ("parameter_bound", "feature_bound"):
             if getattr(self, bound) is not None:
@@ -566,7 +569,7 @@ def problem_fields(self: Problem) -> dict[str, Any]:
         return fields
     if features.ndim != 4 or features.shape[:3] != successors.shape or features.shape[3] < 1:
         raise InputError(f"features has shape {features.shape}, not (X, A, B, D) = {(*successors.shape, 'D')}")
-    fields["features"] = sealed(features)
+    fields["features"] = read_only_copy(features)
     fields["feature_bound"] = feature_bound(features, self.feature_bound)
     if self.parameter_bound is not None:
         fields["parameter_bound"] = positive(self.parameter_bound, "parameter_bound")
@@ -580,11 +583,11 @@ def _support(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     held = array(value, "support")
     if held.dtype != np.bool_:
         raise InputError(f"support holds {held.dtype}, not True or False")
-    shaped(held, shape, "support", "(X, A, B)")
+    check_shape(held, shape, "support", "(X, A, B)")
     empty = np.all(~held, axis=-1)
     if empty.any():
         raise InputError(f"{at('support', first(empty))} has no successor")
-    return sealed(held)
+    return read_only_copy(held)
 
 
 def _pair_features(value: Any, X: int, A: int) -> np.ndarray:
@@ -620,9 +623,9 @@ def _check_linear(phi: np.ndarray, successors: np.ndarray, transitions: np.ndarr
 def kernel_fields(self: MDP) -> dict[str, Any]:
     """P is a kernel, and where there are features, it is theirs: P = <theta, psi> with ||theta|| <= B_theta."""
     transitions = finite(self.transitions, "transitions")
-    shaped(transitions, self.successors.shape, "transitions", "(X, A, B)")
+    check_shape(transitions, self.successors.shape, "transitions", "(X, A, B)")
     sums_to_one(transitions, "transitions")
-    fields: dict[str, Any] = {"transitions": sealed(transitions), "support": sealed(transitions > 0)}
+    fields: dict[str, Any] = {"transitions": read_only_copy(transitions), "support": read_only_copy(transitions > 0)}
     if self.pair_features is not None:
         _check_linear(self.pair_features, self.successors, transitions, self.rewards)
     if self.features is None:
@@ -631,7 +634,7 @@ def kernel_fields(self: MDP) -> dict[str, Any]:
         return fields
     if self.parameter is None:
         raise InputError("features are given without the parameter theta that makes P = <theta, psi>")
-    theta = shaped(finite(self.parameter, "parameter"), (self.dimension,), "parameter", "(D,)")
+    theta = check_shape(finite(self.parameter, "parameter"), (self.dimension,), "parameter", "(D,)")
     mixed = self.features @ theta
     wrong = np.abs(mixed - transitions) > SUM_TOLERANCE
     if wrong.any():
@@ -644,7 +647,7 @@ def kernel_fields(self: MDP) -> dict[str, Any]:
     declared = self.parameter_bound
     if declared is not None and declared < norm * (1 - SUM_TOLERANCE):
         raise InputError(f"parameter_bound is {declared:g}, but the parameter has norm {norm:g} (Assumption 5.3)")
-    return fields | {"parameter": sealed(theta), "parameter_bound": norm if declared is None else declared}
+    return fields | {"parameter": read_only_copy(theta), "parameter_bound": norm if declared is None else declared}
 
 
 def of_actions(value: Any, actions: int, name: str = "policy", states: int | None = None) -> np.ndarray:

@@ -11,7 +11,7 @@ from ravi import ids
 from ravi.learners.ravi_ucb.changing_rewards import changing
 from ravi.learners.ravi_ucb.doubling import Phases
 from ravi.learners.ravi_ucb.unknown_rewards import unknown
-from ravi.runtime import settings as together
+from ravi.runtime import seedwise
 from ravi.runtime.api import resolved
 from ravi.validation import InputError
 from ravi.verify import EVERY, verify
@@ -81,8 +81,8 @@ def test_rows_that_differ_in_more_than_their_multipliers_do_not_go_together():
     bare = [silent(one.rows.built) for one in made]
     bare = [one._replace(rows=was.rows._replace(built=one)) for one, was in zip(bare, made, strict=True)]
     for learners in (made, bare):
-        assert together.alike(learners[:2])
-        assert not any(together.alike([learners[0], other]) for other in learners[2:])
+        assert seedwise.alike(learners[:2])
+        assert not any(seedwise.alike([learners[0], other]) for other in learners[2:])
 
 
 @pytest.mark.parametrize(

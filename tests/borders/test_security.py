@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import ravi
 from ravi import ids
-from ravi.cli import app, checks
+from ravi.cli import app, doctor
 from ravi.cli.citations import cite
 from ravi.lab.experiments.forecast import forecast
 from ravi.lab.experiments.reproduce import _settings, reproduce
@@ -106,10 +106,10 @@ def rewritten(path, kind, **changes):
 )
 def test_code_is_seen_in_an_id(text, code):
     assert ids.code_in(text) == code
-    assert ids.trusted(text, "it", allow_code=True) == text
+    assert ids.check_trust(text, "it", allow_code=True) == text
     if code is not None:
         with pytest.raises(InputError, match="--allow-code, or allow_code=True"):
-            ids.trusted(text, "it")
+            ids.check_trust(text, "it")
 
 
 def test_a_function_that_does_not_say_what_it_makes_is_not_called(mark, tmp_path):
@@ -326,7 +326,7 @@ def test_who_looks_at_a_folder_runs_nothing(mark, sound, tmp_path):
     watch(folder, once=True)
     report(folder, tmp_path / "page.html")
     assert [name for name, _ in drawn(found)]
-    assert {check.verdict for check in checks.store(folder)} == {"ok"}
+    assert {check.verdict for check in doctor.store(folder)} == {"ok"}
     assert not mark.exists()
     assert str(tmp_path / "modules") not in sys.path
 

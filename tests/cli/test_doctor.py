@@ -1,20 +1,17 @@
 """The doctor: a sound installation is ok, and every illness that can be feigned is found."""
 
 import io
-import json
 import tomllib
 from pathlib import Path
 
 import pytest
-import typer
 from packaging.requirements import Requirement
 
 import ravi
 from ravi import random
 from ravi._jit import cache
-from ravi.cli import checks, doctor
-from ravi.cli.checks import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, older
-from ravi.cli.doctor import DoctorReport
+from ravi.cli import doctor
+from ravi.cli.doctor import ABSENT, BROKEN, OK, PYTHON, WARNING, Check, DoctorReport, older
 from ravi.measures import curve
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -51,7 +48,7 @@ def test_a_sound_installation_is_sound(tmp_path, monkeypatch):
 def test_the_bounds_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     stated = {"": project["dependencies"], **project["optional-dependencies"]}
-    found = {extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in checks.requirements().items()}
+    found = {extra: {f"{one.name}{one.specifier}" for one in asked} for extra, asked in doctor.requirements().items()}
     for extra, lines in stated.items():
         assert found[extra] == {str(Requirement(line)) for line in lines if not line.startswith("ravi[")}
     assert found.keys() == stated.keys()
@@ -71,7 +68,7 @@ def test_versions_are_compared_as_numbers(version, least, answer):
 
 def version_of(name):
     if name in ("scipy", "ray"):
-        raise checks.metadata.PackageNotFoundError(name)
+        raise doctor.metadata.PackageNotFoundError(name)
     return "0.1"
 
 
@@ -94,30 +91,30 @@ def another_run(learner, *rest, run=ravi.run, **more):
 
 
 ILL = [  # what is replaced, and by what; the check; its name, its verdict, and words of what it says
-    ((checks.metadata, "version", version_of), "packages", "numpy", BROKEN, "not >=2.0 pip install 'numpy>=2.0'"),
-    ((checks.metadata, "version", lambda name: "9.0"), "packages", "numba", BROKEN, "numba 9.0, not <0."),
-    ((checks.metadata, "version", version_of), "packages", "scipy", BROKEN, "not installed pip install 'scipy>=1.13'"),
-    ((checks.metadata, "version", version_of), "extras", "extra ray", ABSENT,
+    ((doctor.metadata, "version", version_of), "packages", "numpy", BROKEN, "not >=2.0 pip install 'numpy>=2.0'"),
+    ((doctor.metadata, "version", lambda name: "9.0"), "packages", "numba", BROKEN, "numba 9.0, not <0."),
+    ((doctor.metadata, "version", version_of), "packages", "scipy", BROKEN, "not installed pip install 'scipy>=1.13'"),
+    ((doctor.metadata, "version", version_of), "extras", "extra ray", ABSENT,
      "ray is not installed pip install 'ravi[ray]', or in a clone pip install -e '.[ray]'"),
-    ((checks.platform, "python_version", lambda: "3.10.14"), "python", "python", BROKEN, "3.10.14"),
+    ((doctor.platform, "python_version", lambda: "3.10.14"), "python", "python", BROKEN, "3.10.14"),
     ((cache, "cache_folder", lambda: None), "cache", "compile cache", WARNING, "RAVI_CACHE_DIR"),
     ((curve, "add_steps", wrong_totals), "cache", "compiler", BROKEN, "differ"),
     ((curve, "add_steps", plain), "cache", "compiler", WARNING, "NUMBA_DISABLE_JIT"),
     ((random, "philox", lambda *words: (1, 2, 3, 4)), "random_numbers", "random numbers", BROKEN, "at (0, 0, 0, 0)"),
     ((ravi, "run", another_run), "known_answer", "known answer", BROKEN, "from its closed form"),
-    ((checks, "fingerprint", lambda: "other"), "same_bits", "same bits", BROKEN, "gives other bits than this one"),
-    ((checks.sys, "executable", "/nowhere/python"), "same_bits", "same bits", BROKEN, "cannot be run"),
-    ((checks, "LITTLE_DISK", 2**80), "disk", "disk", WARNING, "GiB free"),
-    ((checks, "_locks", lambda path: False), "disk", "files", WARNING, "locks do not hold"),
+    ((doctor, "fingerprint", lambda: "other"), "same_bits", "same bits", BROKEN, "gives other bits than this one"),
+    ((doctor.sys, "executable", "/nowhere/python"), "same_bits", "same bits", BROKEN, "cannot be run"),
+    ((doctor, "LITTLE_DISK", 2**80), "disk", "disk", WARNING, "GiB free"),
+    ((doctor, "_locks", lambda path: False), "disk", "files", WARNING, "locks do not hold"),
     ((archive, "write_file", raises(InputError("no space"))), "disk", "files", BROKEN, "no space"),
-    ((checks.tempfile, "mkdtemp", raises(PermissionError(13, "no"))), "disk", "files", WARNING, "written: no"),
+    ((doctor.tempfile, "mkdtemp", raises(PermissionError(13, "no"))), "disk", "files", WARNING, "written: no"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changed", "check", "name", "verdict", "words"), ILL)
 def test_an_illness_is_found(monkeypatch, tmp_path, changed, check, name, verdict, words):
     monkeypatch.setattr(*changed)
-    found = one(getattr(checks, check)(*[tmp_path] * (check == "disk")), name)
+    found = one(getattr(doctor, check)(*[tmp_path] * (check == "disk")), name)
     assert found.verdict == verdict
     assert words in f"{found.seen} {found.advice}"
     assert list(tmp_path.iterdir()) == []
@@ -125,7 +122,7 @@ def test_an_illness_is_found(monkeypatch, tmp_path, changed, check, name, verdic
 
 def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_path):
     for name in ("cache", "known_answer", "same_bits", "random_numbers"):
-        monkeypatch.setattr(checks, name, raises(ImportError("no module named numba")))
+        monkeypatch.setattr(doctor, name, raises(ImportError("no module named numba")))
     monkeypatch.chdir(tmp_path)
     report = doctor.doctor()
     assert report.status == 1
@@ -136,12 +133,12 @@ def test_a_check_that_fails_is_a_finding_and_the_others_go_on(monkeypatch, tmp_p
 def test_a_gpu_is_asked_of_its_driver(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     tool = tmp_path / "nvidia-smi"
-    assert one(checks.graphics(), "GPU").verdict in (ABSENT, OK)
+    assert one(doctor.graphics(), "GPU").verdict in (ABSENT, OK)
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB'\n")
     tool.chmod(0o755)
-    assert "NVIDIA H200, 143771 MiB" in one(checks.graphics(), "GPU").seen
+    assert "NVIDIA H200, 143771 MiB" in one(doctor.graphics(), "GPU").seen
     tool.write_text("#!/bin/sh\nexit 9\n")
-    assert one(checks.graphics(), "GPU").verdict == WARNING
+    assert one(doctor.graphics(), "GPU").verdict == WARNING
 
 
 def test_text_json_and_status_say_the_same():
@@ -160,17 +157,8 @@ def test_text_json_and_status_say_the_same():
     assert held["checks"][1] == {"name": "bb", "verdict": "broken", "seen": "ill", "advice": "heal"}
 
 
-def test_json_is_one_object(monkeypatch, capsys):
-    from ravi.cli import info
-
-    monkeypatch.setattr(doctor, "doctor", lambda folder: DoctorReport([Check("a", OK, "fine")]))
-    with pytest.raises(typer.Exit):
-        info.doctor(None, as_json=True)
-    assert json.loads(capsys.readouterr().out)["checks"][0]["name"] == "a"
-
-
 def test_a_sound_folder_is_sound(folder):
-    found = list(checks.store(folder))
+    found = list(doctor.store(folder))
     assert {check.verdict for check in found} == {OK}, found
     assert one(found, "suite").seen == "tiny: 6 of 8 runs done, 0 failed"
     assert one(found, "parts").seen == "1 parts are whole, with 6 runs"
@@ -194,7 +182,7 @@ def test_an_ill_folder_is_told_in_full(folder):
     (folder / "parts" / ".ravi-0123-1@elsewhere.tmp").write_bytes(b"")
     ravi.mdp("riverswim/4").save(folder / "mdps" / f"{'0' * 64}.mdp")
     (folder / "mdps" / "half.mdp").write_bytes(b"PK")
-    found = list(checks.store(folder))
+    found = list(doctor.store(folder))
     troubles = " ".join(check.seen for check in found if check.name == "trouble")
     for name in (broken.name, "strange.run", f"{'0' * 64}.mdp: damaged", "half.mdp"):
         assert name in troubles
@@ -206,14 +194,14 @@ def test_an_ill_folder_is_told_in_full(folder):
     assert "parts/.ravi-0123-1@elsewhere.tmp" in one(found, "leftovers").seen
     assert "numpy: 0.1, then" in one(found, "versions").seen
     (folder / "specification.json").write_text("{")
-    assert one(checks.store(folder), "suite").verdict == BROKEN
+    assert one(doctor.store(folder), "suite").verdict == BROKEN
 
 
 def test_failed_runs_are_told(tmp_path):
     store = created(tmp_path)
     with store.launch({"format": 1}) as launch:
         store.write([failed(launch)])
-        found = list(checks.store(tmp_path))
+        found = list(doctor.store(tmp_path))
         assert one(found, "launches").seen == f"at work on it now: {launch}"
     assert one(found, "suite") == Check("suite", WARNING, "tiny: 0 of 8 runs done, 1 failed", "see the view `failures`")
 
@@ -222,4 +210,4 @@ def test_the_doctor_looks_at_folders_of_results_only(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
         doctor.doctor(tmp_path / "nothing")
     with pytest.raises(InputError, match="is no folder of results"):
-        list(checks.store(tmp_path))
+        list(doctor.store(tmp_path))

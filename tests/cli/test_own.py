@@ -278,6 +278,17 @@ def test_evaluate_elsewhere(typed, lake):
     assert again["optimum"] == pytest.approx(1.6455789564839274)
 
 
+@pytest.mark.parametrize(("criterion", "number"), [("average", "bias"), ("episodic,episode=5", "value")])
+def test_a_policy_is_evaluated_in_every_criterion(typed, tmp_path, criterion, number):
+    mdp, policy = ravi.mdp(f"riverswim/4,criterion={criterion}"), ravi.Policy(table=[[0.2, 0.8]] * 4, discount=0.9)
+    policy.save(tmp_path / "it.policy")
+    found = ravi.evaluate(policy, mdp)
+    assert repr(found) == repr(ravi.evaluate(policy.table, mdp))
+    words = ("evaluate", str(tmp_path / "it.policy"), "riverswim/4", "--criterion", criterion)
+    assert repr(found)[1:-1] in typed(*words)[0]
+    assert json.loads(typed(*words, "--json")[0])[number] == np.asarray(getattr(found, number)).tolist()
+
+
 def test_an_environment_without_a_table_is_sampled_alone(typed):
     Policy(table=np.full((4 * 5 + 1, 3), 1 / 3), discount=0.9, environment={
         "name": "MountainCar-v0", "id": "MountainCar-v0", "options": {}, "termination": "absorb",
@@ -372,7 +383,11 @@ def test_play_renders_every_state(typed, lake):
         ("play lake.policy --render film", "--render is 'film'; FrozenLake-v1 offers human and ansi"),
         ("play lake.policy --render film --episodes 1", "render is 'film'; FrozenLake-v1 offers human"),
         ("play lake.policy --seed -1", "seed is -1"),
-        ("solve FrozenLake-v1", "ravi solve gymnasium/FrozenLake-v1,discount=0.99"),
+        ("solve FrozenLake-v1", "in the shell with --discount 0.99"),
+        ("learn riverswim/3 --criterion average", "is of the average reward, and ravi.learn is for a discount: take"),
+        ("learn FrozenLake-v1 --criterion average", "FrozenLake-v1 is an environment, which is learned for a discount"),
+        ("learn psrl riverswim/3", "psrl is a learner, not an environment; the environment comes first"),
+        ("learn riverswim/3 psrl --learner scal", "the learner is given twice: psrl and --learner scal"),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(typed, lake, own, line, message):

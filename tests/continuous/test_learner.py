@@ -87,6 +87,26 @@ def test_on_the_nodes_it_is_the_learner_of_finite_mixtures(mine, theirs, options
     assert np.ptp(planner.played.V) > 0.1
 
 
+def play(mdp, key, T, plan, policy, learn):
+    """The walk: `plan` before the first step of an epoch, `learn` after every step. Gives the first steps."""
+    problem, starts, opening, x = mdp.problem, [], True, np.empty(1)
+    problem.begin(problem.constants, np.uint64(key), 0, 1 << 20, x)
+    for t in range(1, T + 1):
+        if opening:
+            starts.append(t)
+            plan(t)
+        a = int(np.searchsorted(np.cumsum(policy(x)), uniform(key, t, 1), side="right"))
+        i = int(np.searchsorted(np.cumsum(mdp.parameter), uniform(key, t, 2), side="right"))
+        y = np.empty(1)
+        problem.draw(problem.constants, i, x, a, np.uint64(key), t, 8, y)
+        learn(x, a, y)
+        opening, x = uniform(key, t, 0) < 1 - problem.discount, y
+        if opening:
+            x = np.empty(1)
+            problem.begin(problem.constants, np.uint64(key), t, 1 << 20, x)
+    return starts
+
+
 def transcribed(mdp, m, T, beta, eta, key):
     """Algorithm 3 with on-demand Q, as it is printed: everything from the history, nothing kept."""
     problem, on = mdp.problem, grid(mdp.problem, m)
@@ -111,30 +131,19 @@ def transcribed(mdp, m, T, beta, eta, key):
             log_pi += eta * (Q - V[:, None])
         return V, np.exp(log_pi)
 
-    Lam, b, t, starts = np.eye(d), np.zeros(d), 0, []
-    x = np.empty(1)
-    problem.begin(problem.constants, np.uint64(key), 0, 1 << 20, x)
-    while t < T:
-        starts.append(t + 1)
-        V, _ = V_and_policy(on.nodes)  # V_k
+    Lam, b, new = np.eye(d), np.zeros(d), []  # of the epoch that goes on
+
+    def plan(t):
+        history.extend(new)
         inverse = np.linalg.inv(Lam)
-        new = (inverse @ b, inverse, V)
-        while t < T:
-            t += 1
-            _, pi = V_and_policy(x)
-            a = int(np.searchsorted(np.cumsum(pi[0]), uniform(key, t, 1), side="right"))
-            i = int(np.searchsorted(np.cumsum(mdp.parameter), uniform(key, t, 2), side="right"))
-            y = np.empty(1)
-            problem.draw(problem.constants, i, x, a, np.uint64(key), t, 8, y)
-            phi = features(x[None], V)[0, a]
-            Lam, b = Lam + np.outer(phi, phi), b + phi * V_and_policy(y)[0][0]
-            x = y
-            if uniform(key, t, 0) < 1 - gamma:
-                x = np.empty(1)
-                problem.begin(problem.constants, np.uint64(key), t, 1 << 20, x)
-                break
-        history.append(new)
-    return starts, Lam, b
+        new[:] = [(inverse @ b, inverse, V_and_policy(on.nodes)[0])]  # V_k
+
+    def learn(x, a, y):
+        phi = features(x[None], new[0][2])[0, a]
+        Lam[:] += np.outer(phi, phi)
+        b[:] += phi * V_and_policy(y)[0][0]
+
+    return play(mdp, key, T, plan, lambda x: V_and_policy(x)[1][0], learn), Lam, b
 
 
 def test_a_run_is_algorithm_3_with_everything_on_demand():
@@ -151,27 +160,15 @@ def test_a_run_is_algorithm_3_with_everything_on_demand():
 def test_the_walk_of_ravi_ucb_plus_adds_values_in_parts_of_their_span():
     T, key = 60, 2
     learner = ravi_ucb_plus(P, grid(P, 16), T, scale=0.1, inner=2)
-    planner, t, x = fresh(learner, key), 0, np.empty(1)
-    P.begin(P.constants, np.uint64(key), 0, 1 << 20, x)
-    while t < T:
-        planner.plan(t + 1)
-        middle, sigma, low, high = planner.played.stats
-        while t < T:
-            t += 1
-            a = int(np.searchsorted(np.cumsum(planner.at(x)[0]), uniform(key, t, 1), side="right"))
-            i = int(np.searchsorted(np.cumsum(LEVEL.parameter), uniform(key, t, 2), side="right"))
-            y = np.empty(1)
-            P.draw(P.constants, i, x, a, np.uint64(key), t, 8, y)
-            phi = (
-                quadrature.rows(P, planner.rule.grid, x)[0][0, 3 * a : 3 * a + 3] @ (planner.played.V - middle) / sigma
-            )
-            planner.own.covariance[0] += np.outer(phi, phi)
-            planner.own.response[0] += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
-            x = y
-            if uniform(key, t, 0) < 1 - P.discount:
-                x = np.empty(1)
-                P.begin(P.constants, np.uint64(key), t, 1 << 20, x)
-                break
+    planner = fresh(learner, key)
+
+    def learn(x, a, y):
+        (V, _, (middle, sigma, low, high)), rows = planner.played, quadrature.rows(P, planner.rule.grid, x)[0][0]
+        phi = rows[3 * a : 3 * a + 3] @ (V - middle) / sigma
+        planner.own.covariance[0] += np.outer(phi, phi)
+        planner.own.response[0] += phi * (np.clip(planner.at(y)[1][0], low, high) - middle) / sigma
+
+    play(LEVEL, key, T, planner.plan, lambda x: planner.at(x)[0], learn)
     _, (found,) = run(learner, LEVEL, [key])
     np.testing.assert_allclose(found.own.covariance[0], planner.own.covariance[0], rtol=1e-9)
     np.testing.assert_allclose(found.own.response[0], planner.own.response[0], rtol=1e-9, atol=1e-12)

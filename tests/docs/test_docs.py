@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.reading import specify
 from tests.docs.test_guides import RUN
 from tests.helpers import script
 

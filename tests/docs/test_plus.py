@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.reading import specify
 from tests.helpers import script
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cached_property
 
 import ravi
-from ravi.large.running import output_index
 from ravi.large.snapshots import large, snapshot
+from ravi.large.worlds import output_index
 from ravi.runtime import tree
 
 

@@ -13,7 +13,7 @@ from ravi.estimators.linear import features_of
 from ravi.mdps import garnet, riverswim
 from ravi.runtime.api import run
 from tests.helpers import dense, spy
-from tests.literal import algorithms, episodic, extended, linear, plus, tabular
+from tests.literal import algorithms, average, episodic, extended, linear, plus, tabular
 from tests.literal.algorithms import draw
 from tests.literal.philox import uniform
 
@@ -202,16 +202,30 @@ def sets(rows, name, *scales):
 
 TIGHT = ",tolerance=1e-11"
 OPTIMISTIC_Q = tuple(f"optimistic-q,scale={how}" for how in (1, 0.01, "0.02,bonus=bernstein"))
-RAVI_KL = tuple(f"ravi-kl,plan=greedy{of}" for of in (",support=off", "", ",scale=0.1"))
+RAVI_KL = tuple(f"ravi-kl,{of}" for of in ("plan=greedy,support=off", "support=off", "slack=0.9", "scale=0.1"))
 UCBVI = tuple(f"ucbvi,scale={how}" for how in (0.001, 0.02, "0.03,bonus=hoeffding"))
 RIVERS = tuple(f"{one},discount=0.9" for one in ("riverswim/6", "garnet/15,3,4,seed=1", "riverswim/4", "bandit"))
 MIXED = ("riverswim/mixture/6", "hypercube/4", "ensemble/4,8,3,3,seed=2", "terrain/3,2", "queue/6,2", "two-cycle")
 PARTS = ("gamma", "clip", "span", "centre", "fresh")
+CONTINUING = ("riverswim/5,criterion=average", "garnet/6,3,2,criterion=average", "garnet/4,1,2,criterion=average")
 ROWS = [
+    Row(
+        average.politex, ("politex,span=3", "politex,span=0.3,phase=7", "politex,span=2,step_scale=9"), CONTINUING, 900,
+    ),
+    Row(average.mdp_e, ("mdp-e,span=5", "mdp-e,span=5,phase=8", "mdp-e,span=5,step_scale=9"), CONTINUING, 400, 1e-7),
+    Row(
+        average.ravi_ucb,
+        ("ravi-ucb,span=2", "ravi-ucb,span=0.1,scale=0.2", "ravi-ucb,span=2,scale=0.003,step_scale=9"),
+        CONTINUING, 300, 1e-8,
+    ),
     Row(episodic.ucbvi, UCBVI, EPISODES, 300, 1e-7),
     Row(episodic.optimistic_q, OPTIMISTIC_Q, EPISODES, 400),
     Row(episodic.ravi_kl, RAVI_KL, EPISODES, 150, 1e-7),
     Row(episodic.ravi_ucb, ("ravi-ucb", "ravi-ucb,scale=0.003,step_scale=0.1"), EPISODES, 300, 1e-8),
+    Row(
+        episodic.ravi_ucb_mixture, ("ravi-ucb/mixture", "ravi-ucb/mixture,scale=0.02,step_scale=0.1"), OF_MIXTURES, 150,
+        1e-8,
+    ),
     Row(linear.lsvi_ucb, ("lsvi-ucb", "lsvi-ucb,scale=0.01"), OF_PAIRS, 150),
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
     Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),

@@ -183,3 +183,28 @@ def test_the_regression_of_lsvi_ucb():
         1.1000772975193556,
     ]  # fmt: skip
     np.testing.assert_allclose(state.values[0, 0], outside, rtol=0, atol=1e-10)
+
+
+def test_politex_estimates_as_the_public_code_that_compares_with_it():
+    """bahh723/model-free-rl-algos at 980a3f7: lambda is the mean reward, v solves (diag(n_x) - n_xy) v = sum (r -
+    lambda) by a pseudo-inverse, q is the mean of r - lambda + v(y). Its ridge is 0 here; where a stream ends in the
+    state in which it began, the equations have a solution, and ours is that one but for a constant."""
+    mdp, T = ids.mdp("riverswim/4,criterion=average"), 300
+    made = run("politex,span=1000,phase=300", mdp, T, [7], record=["stream"])
+    x, a, y = (made.results[f"stream_{name}"][0] for name in ("state", "action", "successor"))
+    J = int(np.flatnonzero(y == x[0])[-1]) + 1
+    seen = []
+    run(f"politex,span=1000,phase={J}", mdp, J + 1, [7], measures=[spy(seen)])
+    n, n_xy, earned = np.zeros((4, 2)), np.zeros((4, 4)), np.zeros(4)
+    for x_t, a_t, y_t in zip(x[:J], a[:J], y[:J], strict=True):
+        n[x_t, a_t] += 1
+        n_xy[x_t, y_t] += 1
+    gain = (n * mdp.rewards).sum() / J
+    earned = (n * (mdp.rewards - gain)).sum(-1)
+    v = np.linalg.pinv(np.diag(n.sum(-1)) - n_xy) @ earned
+    q = np.zeros((4, 2))
+    for x_t, a_t, y_t in zip(x[:J], a[:J], y[:J], strict=True):
+        q[x_t, a_t] += (mdp.rewards[x_t, a_t] - gain + v[y_t]) / n[x_t, a_t]
+    found = np.array(seen[1][0].total[0])
+    np.testing.assert_allclose(found[n > 0], (q - v[:, None])[n > 0], rtol=0, atol=1e-10)
+    assert not found[n == 0].any()

@@ -113,21 +113,51 @@ def ravi_ucb(c):
             moved[x, a, y] += 1
 
 
+def ravi_ucb_mixture(c):
+    """The same with P_hat V = <phi_V, theta_hat> and the width ||phi_V|| at the inverse of Lambda."""
+    s, S, d = c.settings, c.mdp.episode, c.psi.shape[-1]
+    M, w, log_pi = s["regularization"] * np.eye(d), np.zeros(d), np.full((S, c.X, c.A), -log(c.A))
+    for start, plays in c.epochs():
+        V, Q = np.zeros((S + 1, c.X)), np.zeros(log_pi.shape)
+        for h in reversed(range(S)):
+            X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
+            wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
+            Q[h] = np.clip(c.r + s["beta"] * wide + X_h @ np.linalg.solve(M, w), 0, S - h)
+            V[h] = np.logaddexp.reduce(log_pi[h] + s["eta"] * Q[h], axis=-1) / s["eta"]
+            log_pi[h] += s["eta"] * (Q[h] - V[h][:, None])
+        yield {"t": start, "Q": Q, "V": V, "policy": np.exp(log_pi)}
+        for h, (x, a, y, _) in enumerate(plays):
+            f = V[h + 1] @ c.psi[x, a]
+            M = M + np.outer(f, f)
+            w = w + V[h + 1][y] * f
+
+
 def ravi_kl(c):
     """max {<q, V>: n KL(p_hat || q) <= rho} on the support, or on all states."""
     S, s, N = c.mdp.episode, c.settings, np.zeros((c.X, c.A, c.X))
     for start, plays in c.epochs():
         level = log(c.X * S / min(1, sqrt(S * c.X * c.A / start)))
-        V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
-        for h in reversed(range(S)):
-            for x in range(c.X):
-                for a in range(c.A):
-                    there = c.rows[x][a] if c.knows_support else np.arange(c.X)
-                    n, u = N[x, a].sum(), V[h + 1][there]
-                    rho = s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
-                    best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u
-                    Q[h, x, a] = c.r[x, a] + best
-            V[h] = Q[h].max(-1)
+
+        def induced(share, actions=None, N=N, level=level):
+            """V and Q by stage, of the best actions or of those that are given."""
+            V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
+            for h in reversed(range(S)):
+                for x in range(c.X):
+                    for a in range(c.A):
+                        there = c.rows[x][a] if c.knows_support else np.arange(c.X)
+                        n, u = N[x, a].sum(), V[h + 1][there]
+                        rho = share * s["scale"] * (level + log(pi) / 2 + lgamma(n + 1) - lgamma(n + 0.5))
+                        best = u.max() if n == 0 else inner_kl(N[x, a][there] / n, rho / n, u) @ u
+                        Q[h, x, a] = c.r[x, a] + best
+                V[h] = Q[h].max(-1) if actions is None else Q[h][np.arange(c.X), actions[h]]
+            return V, Q
+
+        V, Q = induced(1)
+        if s["plan"] == "slack":
+            V_half, Q_half = induced(0.5)
+            own, _ = induced(1, Q_half.argmax(-1))
+            if c.nu0 @ own[0] >= c.nu0 @ V[0] - s["slack"] * (c.nu0 @ (V[0] - V_half[0])) - 1e-12:
+                Q = Q_half
         yield {"t": start, "greedy": Q, "V": V}
         for x, a, y, _ in plays:
             N[x, a, y] += 1

@@ -1,6 +1,7 @@
 """A learner in an environment of Gymnasium."""
 
 import os
+import re
 import signal
 from itertools import count
 
@@ -238,6 +239,24 @@ def test_another_call_does_not_take_over_a_checkpoint(tmp_path):
         refuses(message, learn, **call, checkpoint=file)
     (tmp_path / "bad").write_bytes(b"no")
     refuses("not a ravi file", learn, Corridor(), SCALED, 100, checkpoint=tmp_path / "bad", **MOST)
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        ({}, r"; ravi\.evaluate\(learned\.policy\(\), ENV\) computes it by the transition table"),
+        ({"reward_range": (0, 2)}, "; evaluate=STEPS with more steps narrows it"),
+        ({"evaluate": 0}, "not estimated: evaluate=STEPS plays it for that many steps without learning"),
+    ],
+)
+def test_a_result_is_printed_in_five_lines_that_say_what_to_give_for_more(options, more):
+    title, *lines = str(ravi.learn("FrozenLake-v1", steps=300, **options)).splitlines()
+    assert title.startswith("psrl/pooled on FrozenLake-v1, gamma = 0.99: 300 steps of 300")
+    names, said = zip(*(re.split("  +", line.strip(), maxsplit=1) for line in lines), strict=True)
+    assert names == ("learned with", "the environment", "the policy earns", "the policy is worth")
+    assert re.search("discount 0.99; rewards from 0 to [12] .*; policy planned", said[0])
+    assert re.search(f"{more}$", said[2])
+    assert said[3] == "not bounded by these plays; until_gap=GAP goes on until it is known to be within GAP of the best"
 
 
 def test_policies():

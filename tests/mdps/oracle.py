@@ -4,13 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-
-def dense(mdp):
-    """P[x, a, x'], entry by entry."""
-    P = np.zeros((mdp.states, mdp.actions, mdp.states))
-    for x, a, j in np.ndindex(mdp.transitions.shape):
-        P[x, a, mdp.successors[x, a, j]] += mdp.transitions[x, a, j]
-    return P
+from tests.helpers import dense
 
 
 def dense_features(mdp):
@@ -26,12 +20,6 @@ def value(mdp, policy):
     pi = table(mdp, policy)
     P, r = np.einsum("xa,xay->xy", pi, dense(mdp)), (pi * mdp.rewards).sum(1)
     return np.linalg.solve(np.eye(mdp.states) - mdp.discount * P, r)
-
-
-def occupancy(mdp, policy):
-    """nu^pi = (1 - gamma) (I - gamma P_pi)^-T nu_0."""
-    P = np.einsum("xa,xay->xy", table(mdp, policy), dense(mdp))
-    return np.linalg.solve(np.eye(mdp.states) - mdp.discount * P.T, (1 - mdp.discount) * mdp.initial)
 
 
 def rho(mdp, policy):

@@ -45,6 +45,8 @@ SHARED = [
     (whole("initial", np.full(3, 1 / 3)), r"initial has shape \(3,\), not \(X,\) = \(4,\)"),
     (whole("initial", [1.5, -0.5, 0, 0]), r"initial\[1\] is -0.5, a negative probability"),
     (whole("initial", 4), "initial is state 4, but states are 0 to 3"),
+    (whole("initial", None), "initial is missing: the state where play begins, such as initial=0"),
+    (entry("r", (1, 1), -np.inf), r"r\[1, 1\] is -inf; an action that a state does not have is given the row and the"),
     (entry("P", (3, 1, 0), 0.4), r"transitions\[3, 1\] sums to 0.9, not 1$"),
     (entry("P", (3, 1, 0), 0.5 + 1e-8), r"transitions\[3, 1\] sums to 1.00000001, not 1; renormalise=True"),
 ]
@@ -76,36 +78,27 @@ BY_ACTION = [
 ]
 
 
-def ids(cases):
-    return [message[:50] for _, message in cases]
+def stacked(P):
+    return sp.csr_matrix(P.reshape(X * A, X))
 
 
-@pytest.mark.parametrize(("change", "message"), SHARED + DENSE, ids=ids(SHARED + DENSE))
-def test_a_wrong_dense_table_is_refused(change, message):
-    t = table()
-    change(t)
-    with pytest.raises(InputError, match=message):
-        from_dense(**t)
+def by_action(P):
+    return [sp.csr_array(P[:, a]) for a in range(A)]
 
 
-@pytest.mark.parametrize(("change", "message"), SHARED + SPARSE, ids=ids(SHARED + SPARSE))
-def test_a_wrong_sparse_table_is_refused(change, message):
-    t = table()
-    change(t)
-    if isinstance(t["P"], np.ndarray) and t["P"].ndim == 3:
-        t["P"] = sp.csr_matrix(t["P"].reshape(X * A, X))
-    with pytest.raises(InputError, match=message):
-        from_sparse(**t)
-
-
-@pytest.mark.parametrize(("change", "message"), SHARED + BY_ACTION, ids=ids(SHARED + BY_ACTION))
-def test_a_wrong_sequence_of_sparse_tables_is_refused(change, message):
-    t = table()
-    change(t)
-    if isinstance(t["P"], np.ndarray):
-        t["P"] = [sp.csr_array(t["P"][:, a]) for a in range(A)]
-    with pytest.raises(InputError, match=message):
-        from_sparse(**t)
+@pytest.mark.parametrize(
+    ("build", "stored", "cases"),
+    [(from_dense, None, DENSE), (from_sparse, stacked, SPARSE), (from_sparse, by_action, BY_ACTION)],
+    ids=["dense", "sparse", "by action"],
+)
+def test_a_wrong_table_is_refused(build, stored, cases):
+    for change, message in SHARED + cases:
+        t = table()
+        change(t)
+        if stored and isinstance(t["P"], np.ndarray) and t["P"].ndim == 3:
+            t["P"] = stored(t["P"])
+        with pytest.raises(InputError, match=message):
+            build(**t)
 
 
 def mixture():
@@ -139,7 +132,7 @@ MIXTURE = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), MIXTURE, ids=ids(MIXTURE))
+@pytest.mark.parametrize(("change", "message"), MIXTURE, ids=[message[:50] for _, message in MIXTURE])
 def test_a_wrong_mixture_is_refused(change, message):
     t = mixture()
     change(t)
@@ -149,6 +142,5 @@ def test_a_wrong_mixture_is_refused(change, message):
 
 def test_the_unchanged_tables_are_accepted():
     t = table()
-    stacked = t | {"P": sp.csr_matrix(t["P"].reshape(X * A, X))}
-    assert from_dense(**t).branching == from_sparse(**stacked).branching == 4
+    assert from_dense(**t).branching == from_sparse(**t | {"P": stacked(t["P"])}).branching == 4
     assert from_features(**mixture(), parameter_bound=0.7072, feature_bound=1.4143).dimension == 2

@@ -9,73 +9,48 @@ import typing
 import numpy as np
 import pytest
 
+from ravi import ids
 from ravi.core import MDP
 from ravi.mdps import (
     MDPS,
-    bandit,
+    aggregated,
     bandit_of,
-    deep_sea,
     ensemble,
     fork,
     garnet,
     garnets,
     hypercube,
-    one_state,
+    hypercube_linear,
     one_state_of,
     queue,
     ring,
     riverswim,
-    riverswim_mixture,
-    six_arms,
-    terrain,
     trap,
-    two_cycle,
-    two_ends,
-    winds,
 )
 from ravi.validation import InputError
 
 NAN = float("nan")
 
-NAMES = {
-    "riverswim/6": lambda: riverswim(discount=0.9),
-    "riverswim/4": lambda: riverswim(4),
-    "riverswim/mixture/5": lambda: riverswim_mixture(5),
-    "deep-sea/3": lambda: deep_sea(3, 0.9),
-    "six-arms": six_arms,
-    "trap": lambda: trap(0.9),
-    "trap/leave=0.1": lambda: trap(leave=0.1),
-    "bandit/5": bandit,
-    "bandit/3,best=0.8": lambda: bandit(3, 0.8),
-    "bandit": lambda: bandit_of((0.1, 0.2)),
-    "one-state/2": one_state,
-    "one-state": lambda: one_state_of((0.1, 0.2)),
-    "garnet/100,4,4": lambda: garnet(100, 4, 4),
-    "garnet/100,4,4,seed=3": lambda: garnet(100, 4, 4, seed=3, discount=0.5),
-    "garnet/9,2,2,start=first": lambda: garnet(9, 2, 2, start="first"),
-    "hypercube/5": hypercube,
-    "hypercube/4,margin=0.05,seed=1": lambda: hypercube(4, 0.9, 0.05, 1),
-    "ensemble/2,5,2,3": lambda: garnets(2, 5, 2, 3),
-    "ensemble/2,5,2,3,seed=8": lambda: garnets(2, 5, 2, 3, 8),
-    "terrain/5,2": terrain,
-    "queue/20,2": queue,
-    "queue/10,3,arrival=0.2": lambda: queue(10, 3, arrival=0.2),
-    "two-cycle": two_cycle,
-    "two-ends/9": two_ends,
-    "two-ends/7,left=0.6": lambda: two_ends(7, left=0.6),
-    "winds/5": winds,
-    "fork/4": fork,
-    "fork/3,best=2": lambda: fork(3, best=2),
-    "fork/3,weight=0.5,high=0.8,low=0.2": lambda: fork(3, weight=0.5, high=0.8, low=0.2),
-    "ensemble/4,5,2,3,border=2": lambda: garnets(4, 5, 2, 3, border=2),
-    "ring/4": ring,
-    "ring/6,gap=0.01,actions=3": lambda: ring(6, 0.01, actions=3),
-}
+BY_DEFAULT = {
+    "riverswim": "riverswim/6", "bandit": "bandit/5", "one-state": "one-state/2", "hypercube": "hypercube/5",
+    "terrain": "terrain/5,2", "queue": "queue/20,2", "two-ends": "two-ends/9", "winds": "winds/5", "fork": "fork/4",
+    "ring": "ring/4", "linear": "linear/50,4,5", "hypercube/linear": "hypercube/linear/5",
+}  # fmt: skip
+NAMES = [
+    "riverswim/4", "riverswim/mixture/5", "deep-sea/3", "six-arms", "trap", "trap/leave=0.1", "bandit/3,best=0.8",
+    "garnet/100,4,4", "garnet/100,4,4,seed=3", "garnet/9,2,2,start=first", "hypercube/4,margin=0.05,seed=1",
+    "ensemble/2,5,2,3", "ensemble/2,5,2,3,seed=8", "ensemble/4,5,2,3,border=2", "queue/10,3,arrival=0.2", "two-cycle",
+    "two-ends/7,left=0.6", "fork/3,best=2", "fork/3,weight=0.5,high=0.8,low=0.2", "ring/6,gap=0.01,actions=3",
+    "linear/8,2,3,seed=7", "linear/aggregated/50,4,5", "linear/aggregated/8,2,2,seed=1",
+    "hypercube/linear/4,margin=0.05,seed=1",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_mdp_is_named_by_its_id(name):
-    assert NAMES[name]().name == name
+def test_an_mdp_is_named_by_its_id_but_for_the_discount():
+    for text, name in (BY_DEFAULT | dict(zip(NAMES, NAMES, strict=True))).items():
+        assert ids.mdp(text).name == name
+        assert ids.mdp(f"{name}{',' if '/' in name else '/'}discount=0.5").name == name
+    assert (bandit_of((0.1, 0.2)).name, one_state_of((0.1, 0.2)).name) == ("bandit", "one-state")
 
 
 @pytest.mark.parametrize("family", MDPS)
@@ -103,16 +78,8 @@ def test_every_builder_makes_a_valid_mdp_and_makes_it_again(family):
 
 
 SIZES = {"garnet": (12, 3, 4), "ensemble": (2, 8, 2, 3)}
-LEAST = {
-    "riverswim": 2,
-    "riverswim/mixture": 2,
-    "two-ends": 2,
-    "hypercube": 2,
-    "hypercube/linear": 2,
-    "terrain": 2,
-    "winds": 2,
-    "fork": 2,
-}  # of the first size; of the others 1
+# of which the first size is at least two
+TWO = ["riverswim", "riverswim/mixture", "two-ends", "hypercube", "hypercube/linear", "terrain", "winds", "fork"]
 
 
 @pytest.mark.parametrize("family", [one for one in MDPS if one != "gymnasium"])
@@ -124,7 +91,7 @@ def test_every_builder_refuses_by_naming_the_parameter(family):
     for place, (name, value) in enumerate(given.arguments.items()):
         wrong = ["word"] if isinstance(value, str) else ["word", NAN, -1]
         if isinstance(value, int) and not isinstance(value, bool):
-            wrong += [2.5] + [LEAST.get(family, 1) - 1] * (place == 0)
+            wrong += [2.5] + [int(place == 0 and family in TWO)] * (name not in ("seed", "best", "border"))
         for one in wrong:
             with pytest.raises(InputError, match=f"{name} is "):
                 MDPS[family](**given.arguments | {name: one})
@@ -147,6 +114,8 @@ BAD = [
     (lambda: queue(5, 2, arrival=0.5, service=0.6), r"arrival \+ service is 1.1; one event per step needs at most 1"),
     (lambda: garnets(3, 5, 2, 2, border=3), "border is 3; it must be at most 2"),
     (lambda: fork(3, best=3), "best is 3; it must be at most 2"),
+    (lambda: aggregated(3, 2, 4), "groups is 4; there are only 3 states"),
+    (lambda: hypercube_linear(margin=0.5), "margin is 0.5"),
     (lambda: ring(3, 0.95, 0.9), "gap is 0.95; with discount 0.9 it must be at most gamma"),
     (lambda: ensemble([trap(), trap()], (0.5, 0.6)), "weights sums to 1.1, not 1"),
     (lambda: ensemble([trap(), trap()], (1.5, -0.5)), r"weights\[1\] is -0.5, a negative probability"),

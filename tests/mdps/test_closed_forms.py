@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from ravi.mdps import bandit_of, deep_sea, hypercube, ring, six_arms, trap, two_cycle
-from tests.mdps.oracle import dense, largest_phi, optimum, rho, uniform, value
+from ravi.mdps import bandit_of, deep_sea, hypercube, ring, riverswim, riverswim_mixture, six_arms, trap, two_cycle
+from tests.helpers import dense
+from tests.mdps.oracle import largest_phi, optimum, rho, uniform, value
 
 
 @pytest.mark.parametrize(("n", "discount", "known"), [(5, 0.9, 0.160216), (8, 0.95, 0.103740), (10, 0.95, 0.078533)])
@@ -117,3 +118,32 @@ def test_the_ring_has_its_closed_form_return(gadgets, gap, discount, actions):
     assert rho(mdp, uniform(mdp)) == pytest.approx(closed(1 / actions), rel=1e-12)
     low = optimum(mdp).V[::2]
     np.testing.assert_allclose(low, low[0], rtol=1e-12)
+
+
+RIGHT_EVERYWHERE = {4: 0.3498, 5: 0.5068, 6: 0.6143, 8: 0.7403, 10: 0.8077}  # the discount from which it is optimal
+
+
+@pytest.mark.parametrize(("n", "threshold"), RIGHT_EVERYWHERE.items())
+def test_right_everywhere_is_optimal_from_the_start_above_its_threshold(n, threshold):
+    for discount, optimal in ((threshold - 2e-4, False), (threshold + 2e-4, True)):
+        mdp = riverswim(n, discount)
+        right = value(mdp, np.ones(n, int))[0]
+        assert (right >= optimum(mdp).V[0] - 1e-12) == optimal
+
+
+def test_the_smallest_river_has_two_banks():
+    P = dense(riverswim(2))
+    np.testing.assert_array_equal(P, [[[1, 0], [0.4, 0.6]], [[1, 0], [0.4, 0.6]]])
+
+
+def test_the_mixture_has_its_known_return_and_bounds():
+    mdp = riverswim_mixture(6, 0.9)
+    assert optimum(mdp).rho == pytest.approx(0.201982, abs=5e-7)
+    np.testing.assert_array_equal(mdp.parameter, (0.35, 0.6, 0.05))
+    assert mdp.parameter_bound == 1
+    assert mdp.feature_bound == pytest.approx(np.sqrt(3), rel=1e-15) == largest_phi(mdp)
+    assert mdp.branching == 3
+
+
+def test_the_mixture_is_riverswim_away_from_the_ends():
+    np.testing.assert_allclose(dense(riverswim_mixture(6))[1:-1], dense(riverswim(6))[1:-1], atol=1e-15)

@@ -9,7 +9,8 @@ from scipy import sparse
 from ravi.core import MDP, Problem
 from ravi.mdps import ensemble, garnet
 from ravi.validation import InputError
-from tests.mdps.oracle import dense, dense_features
+from tests.helpers import dense
+from tests.mdps.oracle import dense_features
 
 X, A = 5, 3
 TOLD = garnet(X, A, 3, seed=1)

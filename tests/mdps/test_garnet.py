@@ -9,7 +9,7 @@ import pytest
 from ravi.mdps import garnet
 from ravi.mdps.building import uniforms
 from ravi.mdps.mixtures import distinct
-from tests.mdps.oracle import dense
+from tests.helpers import dense
 
 FIELDS = ("rewards", "successors", "transitions", "initial")
 

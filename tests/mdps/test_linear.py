@@ -7,7 +7,7 @@ from ravi import ids
 from ravi.core import MDP
 from ravi.mdps import aggregated, hypercube, hypercube_linear, linear
 from ravi.validation import InputError
-from tests.mdps.oracle import dense
+from tests.helpers import dense
 
 ALL = ("linear", "linear/20,3,4,seed=2", "linear/aggregated/9,2,4", "hypercube/linear/4", "hypercube/linear/3,seed=5")
 
@@ -79,34 +79,11 @@ def test_the_digest_tells_features_apart():
     assert turned.digest != mdp.digest
 
 
-def test_names_ids_and_seeds():
-    for text in ("linear/50,4,5", "linear/8,2,3,seed=7", "linear/aggregated/50,4,5", "linear/aggregated/8,2,2,seed=1"):
-        assert ids.mdp(text).name == text
-    assert ids.mdp("linear").name == "linear/50,4,5"
+def test_seeds_and_features():
     assert ids.mdp("linear").discount == 0.9
-    assert ids.mdp("hypercube/linear").name == "hypercube/linear/5"
-    assert ids.mdp("hypercube/linear/4,margin=0.05,seed=1").name == "hypercube/linear/4,margin=0.05,seed=1"
     assert ids.mdp("hypercube/4").pair_features is None
     assert len({linear(6, 2, 3, seed).digest for seed in range(10)}) == 10
     assert linear(6, 2, 3, 4).digest == linear(6, 2, 3, 4).digest
-
-
-@pytest.mark.parametrize(
-    ("build", "word"),
-    [
-        (lambda: linear(states=0), "states"),
-        (lambda: linear(actions=0), "actions"),
-        (lambda: linear(dimension=0), "dimension"),
-        (lambda: linear(seed=-1), "seed"),
-        (lambda: linear(discount=1.5), "discount"),
-        (lambda: aggregated(3, 2, 4), "groups"),
-        (lambda: hypercube_linear(1), "dimension"),
-        (lambda: hypercube_linear(margin=0.5), "margin"),
-    ],
-)
-def test_what_cannot_be_built_is_named(build, word):
-    with pytest.raises(InputError, match=word):
-        build()
 
 
 def test_features_longer_than_one_are_refused():

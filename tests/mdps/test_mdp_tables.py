@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ravi.core import MDP
 from ravi.mdps import from_dense, from_features, from_sparse, garnet
 from ravi.validation import InputError
-from tests.mdps.oracle import dense
+from tests.helpers import dense
 
 ARRAYS = ("rewards", "successors", "transitions", "initial")
 examples = settings(deadline=None, derandomize=True, max_examples=60)

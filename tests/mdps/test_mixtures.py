@@ -24,7 +24,8 @@ from ravi.mdps import (
     two_ends,
     winds,
 )
-from tests.mdps.oracle import dense, dense_features, largest_phi, optimum, value
+from tests.helpers import dense
+from tests.mdps.oracle import dense_features, largest_phi, optimum, value
 
 MIXTURES = {
     "riverswim": lambda: riverswim_mixture(5),

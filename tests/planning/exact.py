@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from ravi.core import MDP
+from tests.helpers import dense
 
 
 def random_mdp(seed, X, A, B, discount, *, tied=False):
@@ -152,3 +153,11 @@ def distance_in_l1(approximate, exact):
     if isinstance(exact, list):
         return sum(distance_in_l1(one, other) for one, other in zip(approximate, exact, strict=True))
     return abs(Fraction(float(approximate)) - exact)
+
+
+def by_dense_solve(mdp, policy):
+    """V^pi, nu^pi and rho(pi), by floating-point systems of all states."""
+    M = np.eye(mdp.states) - mdp.discount * np.einsum("xa,xay->xy", policy, dense(mdp))
+    nu = np.linalg.solve(M.T, (1 - mdp.discount) * mdp.initial)
+    V = np.linalg.solve(M, (policy * mdp.rewards).sum(-1))
+    return V, nu, (1 - mdp.discount) * mdp.initial @ V

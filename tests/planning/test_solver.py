@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP
-from ravi.mdps import bandit_of, deep_sea, one_state_of, riverswim, trap, two_cycle
-from ravi.planning import return_of, solve
+from ravi.mdps import one_state_of, riverswim, trap, two_cycle
+from ravi.planning import occupancy, return_of, solve
+from ravi.planning.bellman import flow, marginal
 from ravi.planning.certificates import distributions, mean, miss, tables
+from ravi.planning.methods import optimal_occupancy, optimal_values
 from ravi.planning.solver import METHODS
 from ravi.validation import InputError
 from tests.planning.exact import cycle, distance, exact_optimum, exact_return, exact_values, frozen_lake, random_mdp
@@ -139,14 +141,6 @@ def test_closed_forms(problem, values, tol, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_optima_in_closed_form(method):
-    sea = solve(deep_sea(8, 0.95), method)
-    assert sea.optimum == pytest.approx(0.05 * 0.95**7 / (1 - 0.95**8), abs=2 * sea.optimum_error + 1e-12)
-    assert solve(bandit_of([0.2, 0.7, 0.4], 0.8), method).optimum == pytest.approx(0.8 * 0.7, abs=1e-9)
-    assert (solve(two_cycle(0.9), method).policy.argmax(-1) == [1, 0, 0]).all()
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_ties_go_to_the_first_action_and_cost_nothing(method):
     mdp = MDP(
         rewards=np.full((3, 4), 0.5),
@@ -217,3 +211,27 @@ def test_the_error_of_a_policy_is_attained(gamma):
     assert (found.sweeps, found.policy[0].tolist()) == (1, [1.0, 0.0])
     assert found.policy_error == pytest.approx(gamma, rel=1e-12)  # the loss: gamma H (1 - gamma)
     assert found.policy_error >= gamma
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(
+    X=st.integers(1, 30),
+    A=st.integers(1, 4),
+    gamma=st.sampled_from([0.3, 0.9, 0.99]),
+    seed=st.integers(0, 10**6),
+)
+def test_the_flow_program_finds_an_occupancy_measure_of_return_rho_star(X, A, gamma, seed):
+    mdp = random_mdp(seed, X, A, min(3, X), gamma)
+    mu = optimal_occupancy(mdp)
+    assert (mu >= 0).all()
+    residual = marginal(mu) - gamma * flow(mdp, mu) - (1 - gamma) * mdp.initial
+    assert np.abs(residual).max() <= 1e-9
+    assert (mu * mdp.rewards).sum() == pytest.approx(solve(mdp).optimum, abs=1e-8)
+    values = optimal_values(tables(mdp))
+    assert (1 - gamma) * mdp.initial @ values == pytest.approx((mu * mdp.rewards).sum(), abs=1e-8)
+
+
+def test_it_is_the_occupancy_of_the_optimal_policy_where_that_is_unique():
+    for gamma in (0.9, 0.99):
+        mdp = riverswim(6, gamma)
+        np.testing.assert_allclose(optimal_occupancy(mdp), occupancy(mdp, solve(mdp).policy).mu, rtol=0, atol=1e-9)

@@ -9,7 +9,7 @@ from ravi.statistics.winning import wilson
 from tests.statistics.test_comparisons import made
 
 
-def literal(scores, first, second, resamples=300, level=0.95, key=0):
+def literal(scores, first, second, resamples=300, level=0.95):
     """Every pair of runs, in every resample: w_ij is 1, 1/2 or 0."""
     G, p, every, fewest = len(scores.mdps), 0.0, np.zeros(resamples), np.inf
     for place, mdp in enumerate(scores.mdps):
@@ -17,8 +17,8 @@ def literal(scores, first, second, resamples=300, level=0.95, key=0):
         less = (y - x[:, None]) * (-1 if scores.larger_is_better else 1)
         off = scores.error(first, mdp)[:, None] + scores.error(second, mdp)
         wins = np.where(np.abs(less) <= off, 0.5, less > 0)
-        i = picked(len(x), resamples, key + 2 * place)
-        j = i if np.array_equal(here, there) else picked(len(y), resamples, key + 2 * place + 1)
+        i = picked(len(x), resamples, 2 * place)
+        j = i if np.array_equal(here, there) else picked(len(y), resamples, 2 * place + 1)
         p += wins.mean() / G
         every += [wins[np.ix_(a, b)].mean() / G for a, b in zip(i, j, strict=True)]
         fewest = min(fewest, len(x), len(y))

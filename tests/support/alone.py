@@ -37,10 +37,10 @@ def hide(modules):
 
 def main(hidden, lines):
     hide(hidden)
-    from ravi.cli import checks
+    from ravi.cli import doctor
     from tests.support.command import typed
 
-    checks.same_bits = lambda: iter(())  # a process that would take seconds
+    doctor.same_bits = lambda: iter(())  # a process that would take seconds
     here = nullcontext
     if not {"pyarrow", "duckdb"} & set(hidden):
         from tests.support.pools import in_this_process as here

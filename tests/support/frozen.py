@@ -17,12 +17,13 @@ import ravi
 from ravi import ids
 from ravi.learners import knows_the_kernel
 from ravi.runtime import tree
-from tests.support.learners import OPTIONS
+from tests.support.learners import CONTINUING, OPTIONS
 
 FILE = Path(__file__).parent.parent / "frozen.json"
 MDPS = (
     "riverswim/6,discount=0.9", "garnet/20,2,3,discount=0.8", "ensemble/3,6,2,2,discount=0.8",
-    "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9",
+    "riverswim/mixture/5,discount=0.9", "linear/5,2,3,discount=0.9", "riverswim/5,criterion=average",
+    "garnet/5,3,2,criterion=episodic,episode=4",
 )  # fmt: skip
 STEPS, SEEDS, PAUSE = 240, (5, 3), 70
 GIVEN = {"record": ["stream"], "points": 7, "progress": False}
@@ -30,7 +31,8 @@ GIVEN = {"record": ["stream"], "points": 7, "progress": False}
 
 def texts(name):
     """A learner as it comes, and with the first options under which it moves in few steps."""
-    return [name, *(f"{name},{options}" for options in OPTIONS.get(name, [])[:1])]
+    given = [*OPTIONS.get(name, [])[:1], *([CONTINUING[name]] if name in CONTINUING else [])]
+    return [name, *(f"{name},{options}" for options in given)]
 
 
 def worlds(text):

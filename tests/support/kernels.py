@@ -50,9 +50,9 @@ def loops(learner, n=2):
     """Every loop over seeds that an epoch calls -> its arguments, with scratch."""
     called, plain = {}, teams.over_seeds
 
-    def noted(loop, where, *arguments, rooms=()):
-        called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in rooms))
-        plain(loop, where, *arguments, rooms=rooms)
+    def noted(loop, where, *arguments, scratch=()):
+        called[loop] = (*arguments, *(teams.Buffer((1, *shape)) for shape in scratch))
+        plain(loop, where, *arguments, scratch=scratch)
 
     holders = [one for one in list(sys.modules.values()) if getattr(one, "over_seeds", None) is plain]
     for module in holders:
@@ -82,13 +82,13 @@ def ptx(text, measured, threads=32):
     options = {"record": ["stream", "trajectory"], "points": 5, "pad": False, "keep_epochs": True, "measured": measured}
     measures = Tabular(mdp).scores(learner, 100, options).measures
     batch = Tabular(mdp).begin(learner, np.arange(2, dtype=np.uint64), measures)
-    recorders = compiled_driver.on_gpu(measures)
+    recorders = [one.recorder for one in measures]
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), 100, False, recorders, batch, teams=2, epochs=8, length=64
     )
     given = (types.int64, types.int64, *(type_of(one) for one in arguments))
     made = compiled_for(
-        threads, compiled_driver.framed(*compiled_driver.functions(learner, recorders)), given, rolled=True
+        threads, compiled_driver.run_function(*compiled_driver.functions(learner, recorders)), given, rolled=True
     )
     assert "nounroll" in made, "its loops may be unrolled"
     return made

@@ -1,6 +1,7 @@
 """The learners that tests go through: every id, as it comes, and with options under which it moves in 400 plays."""
 
 from ravi import ids
+from ravi.validation import InputError
 
 OPTIONS = {
     "ravi-ucb": ["scale=0.003,step_scale=30"],
@@ -77,8 +78,22 @@ def given(criterion):
     return [f"{name}{',' + option if option else ''}" for name in names for option in ["", *OPTIONS.get(name, [])]]
 
 
+def takes(text, world):
+    """Whether a learner can be built for a world."""
+    try:
+        ids.learner(text, ids.mdp(world), 40)
+    except InputError:
+        return False
+    return True
+
+
 LEARNERS = given("discounted")
 EPISODIC = given("episodic")
+CONTINUING = {  # options that are of the average reward
+    "ravi-ucb": "scale=0.003,step_scale=30,span=2", "politex": "step_scale=10,span=2", "mdp-e": "step_scale=10,span=2",
+}  # fmt: skip
+AVERAGE = [*given("average"), *(f"{name},{options}" for name, options in CONTINUING.items())]
+AVERAGE += ["gamma-lscvi-ucb,span=3,scale=0.01", "fopo,span=3,scale=0.0005"]
 EPISODES = [f"{mdp},criterion=episodic,episode={S}" for mdp, S in (("garnet/5,3,2", 4), ("ensemble/3,6,2,2", 9))]
 
 REFUSED = {  # by a wrapper, each with a word of why

@@ -21,7 +21,8 @@ import numpy as np
 
 import ravi
 from ravi import ids
-from ravi.large import running, snapshot
+from ravi.large import snapshot
+from ravi.large import worlds as large_worlds
 from ravi.live.agent import Agent
 from ravi.runtime import archive
 from ravi.runtime import world as worlds
@@ -188,7 +189,7 @@ MAKERS = {"run": run_file, "agent": agent_file, "large": large_file}
 
 def unchecked() -> None:
     """Print what becomes of each of INDICES when no range is checked."""
-    worlds.check = running.check = lambda *_: None
+    worlds.check = large_worlds.check = lambda *_: None
     for kind, learner, name, value in INDICES:
         file = MAKERS[kind](learner, **({} if kind == "large" else {"record": ["trajectory", "stream"]}))
         array = np.full_like(file.arrays[f"batch.{name}"], value)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi._jit.functions import bound
-from ravi._jit.teams import made
+from ravi._jit.teams import allocate
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.theory.kl import kappa
 
@@ -29,7 +29,7 @@ def backup_of(sets, rewards, successors, discount, D, *radii, reference=0):
     """The backups of all seeds, with these radii (n, X, A)."""
     rewards, successors = rewards.view(), successors.view()
     rewards.flags.writeable = successors.flags.writeable = False  # as those of a problem are: both are compiled once
-    own = made(optimistic.given(rewards, successors, discount, D, len(D.visits), reference=reference))
+    own = allocate(optimistic.given(rewards, successors, discount, D, len(D.visits), reference=reference))
     for room, array in zip((own.radius, own.constant), radii, strict=False):
         room[:] = array.reshape(room.shape)
     for i in range(len(D.visits)):

@@ -72,7 +72,7 @@ class Kernel:
         self.function = function
 
     def __getitem__(self, shape):
-        return lambda *arguments: self.function(*teams.mapped(_held, arguments)) and None
+        return lambda *arguments: self.function(*teams.map_leaves(_held, arguments)) and None
 
 
 @cache

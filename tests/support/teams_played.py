@@ -141,13 +141,13 @@ def play(text, mdp, T, size, record=(), seed=0):
     options = {"record": record, "points": 5, "pad": pad, "keep_epochs": True, "measured": True}
     measures = to_run(mdp).scores(learner, T, options).measures
     batch = Tabular(mdp).begin(learner, np.array([3], np.uint64), measures)
-    recorders = compiled_driver.on_gpu(measures)
+    recorders = [one.recorder for one in measures]
     arguments = compiled_driver.arguments(
         learner, world_of(mdp), T, pad, recorders, batch, teams=1, epochs=T, length=16
     )
-    frame = compiled_driver.framed(*compiled_driver.functions(learner, recorders))
-    there = teams.mapped(
-        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.made(arguments)
+    frame = compiled_driver.run_function(*compiled_driver.functions(learner, recorders))
+    there = teams.map_leaves(
+        lambda leaf: leaf.view(FromTheFront) if isinstance(leaf, np.ndarray) else leaf, teams.allocate(arguments)
     )
     if size == 1:
         frame(T, T, *there)
@@ -216,8 +216,8 @@ def regress(module, size, seed=0):
     else:
         given = []
 
-        def kept(loop, where, *arguments, rooms):  # with scratch that all share
-            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in rooms]])
+        def kept(loop, where, *arguments, scratch):  # arrays that all share
+            given.extend([loop, arguments, [np.empty((1, *shape)) for shape in scratch]])
             arguments[-1][:] = 1.0  # sound
 
         module.over_seeds = kept

@@ -109,4 +109,3 @@ def test_selection_fails_with_probability_delta_at_most_and_is_not_wasteful(eps,
     J, W = selection.candidates(delta), selection.rollouts(eps, delta)
     assert 2.0**-J <= delta / 2 < 2.0 ** -(J - 1)  # all candidates are worse than twice the mean
     assert 2 * J * exp(-2 * W * (eps / 2) ** 2) <= delta / 2 < 2 * J * exp(-2 * (W - 1) * (eps / 2) ** 2)  # Hoeffding
-    assert selection.expected_steps(10, eps, delta) == 10 * J * W

@@ -8,34 +8,30 @@ import pytest
 
 import ravi.runtime.api
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.mdps import garnet, garnets
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify
 from ravi.verify.claim import Claim
 from ravi.verify.judge import Worst, in_mean, in_rows, worst
 from ravi.verify.record import run_recorded
 from ravi.verify.setting import setting_of
-from tests.verify.test_numbers import ELSEWHERE, MOVING, case
+from tests.verify.test_numbers import ELSEWHERE, MOVING, built, case
 
 SKEWED = ELSEWHERE["initial_policy"]
 
 
-def small(setting, X=3, A=2):
-    return garnet(X, A, min(2, X), 3, 0.7) if setting == "tabular" else garnets(2, X, A, min(2, X), 1, 0.7)
-
-
-def made(setting, mdp, T, **options):
-    return (ravi_ucb.tabular if setting == "tabular" else ravi_ucb.linear_mixture)(mdp.problem, T, **options)
+def made(kind, T, **options):
+    """MDP and learner, with the constants of the paper but for the options."""
+    mdp, *_ = built("papers", kind)
+    return mdp, (ravi_ucb.tabular if kind == "tabular" else ravi_ucb.linear_mixture)(mdp.problem, T, **options)
 
 
 def claims_of(kind):
     return [claim for claim in CLAIMS if claim.about in ("any", kind)]
 
 
-def records(kind, T=60, seeds=6):
+def records(kind):
     """Of runs with policies that move and bonuses that are valid; the setting first."""
-    mdp = small(kind)
-    learner = made(kind, mdp, T, **MOVING[kind])
+    mdp, learner, T, seeds = built("moving", kind)
     setting = setting_of(learner, mdp, T, solve(mdp, tol=1e-12))
     return setting, list(run_recorded(setting, learner, seeds, False)[1])
 
@@ -113,8 +109,8 @@ def test_the_stretches_of_an_epoch_do_not_change_a_report(monkeypatch):
 @pytest.mark.parametrize("setting", ["tabular", "mixture"])
 def test_explicit_bounds_are_for_the_papers_constants_only(setting, options):
     """Larger bonuses cost more than the bound allows for, smaller ones may be invalid; log A is for a uniform pi_0."""
-    mdp = small(setting)
-    report = verify(made(setting, mdp, 20, **options), mdp, 20, 3, only=["T5", "M14", "M15", "M16", "A20", "A20c"])
+    mdp, learner = made(setting, 20, **options)
+    report = verify(learner, mdp, 20, 3, only=["T5", "M14", "M15", "M16", "A20", "A20c"])
     assert report["T5" if setting == "tabular" else "M15"].verdict == "not applicable"
     assert report.ladder.explicit == inf
     assert report["M16"].bound == 1  # no gap is larger
@@ -125,8 +121,8 @@ def test_explicit_bounds_are_for_the_papers_constants_only(setting, options):
 
 def test_a_bound_that_is_too_small_is_noticed():
     """Assumption 5.3 is held against the B that the learner was given."""
-    mdp = small("mixture")
-    report = verify(made("mixture", mdp, 20, bound=0.5), mdp, 20, 3, only=["M1"])
+    mdp, learner = made("mixture", 20, bound=0.5)
+    report = verify(learner, mdp, 20, 3, only=["M1"])
     assert [row.id for row in report.failed()] == ["M1a", "M1b"]
     assert report["M1a"].measured == pytest.approx(np.linalg.norm(mdp.parameter) - 0.5)
 
@@ -147,14 +143,14 @@ def test_a_nan_or_an_infinite_violation_is_the_worst(bad):
 def test_a_claim_whose_measure_breaks_down_is_violated(monkeypatch, value, per):
     broken = Claim("X1", "never true", "nowhere", "D", per, "any", False, False, lambda s: (value, 0.0))
     monkeypatch.setattr("ravi.verify.CLAIMS", (broken,))
-    report = verify("ravi-ucb", small("tabular"), 10, 3)
+    report = verify("ravi-ucb", built("papers", "tabular")[0], 10, 3)
     assert [row.verdict for row in report.rows] == ["violated"]
     assert report.status == 1
 
 
 @pytest.mark.parametrize("equality", [False, True])
 def test_a_mean_that_is_not_a_number_is_violated(equality):
-    setting, _ = records("tabular", T=5, seeds=1)
+    setting, _ = records("tabular")
     claim = Claim("X2", "", "", "E", "run", "any", False, equality, lambda s: None)
     assert in_mean(claim, setting, [(value, 0.0) for value in (nan, 1, 1)]).verdict == "violated"
 
@@ -162,7 +158,7 @@ def test_a_mean_that_is_not_a_number_is_violated(equality):
 @pytest.mark.parametrize(("id", "tolerance"), [("C2", 1e-8 * 7), ("S8", 1e-9 / 0.3)])
 def test_what_rounding_is_granted(id, tolerance):
     """1e-9 H; of a sum over K epochs, valid or not, 1e-8 K."""
-    setting, _ = records("tabular", T=5, seeds=1)
+    setting, _ = records("tabular")
     claim = next(claim for claim in CLAIMS if claim.id == id)
     for share, holds in ((0.9, True), (1.1, False)):
         off = share * tolerance

@@ -1,6 +1,7 @@
 """`verify` by form of learner: sound ones obey every claim about them, and what fails is what was broken, no more."""
 
 from dataclasses import replace
+from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from ravi.learners.ravi_ucb.changing_rewards import changing as on
 from ravi.mdps.changing_rewards import tides
 from ravi.optimism.relative_entropy import ends
 from ravi.planning.solver import solve
-from ravi.theory import constants
+from ravi.theory import constants, generic, mixture
 from ravi.validation import InputError
 from ravi.verify import CHANGING, CLAIMS, DOUBLING, EVERY, KINDS, MIXTURES, UNKNOWN, VARIANTS
 from ravi.verify.changing_rewards import BEST, last_plays_stand_for_all
@@ -362,6 +363,43 @@ def test_the_page_has_the_claims_of_mixtures_and_the_bounds_of_runs():
 
 
 # ---- what is compared with
+
+
+def world_and_report(mdp, learner, T):
+    return ids.mdp(mdp), verify.verify(learner, mdp, T, 3)
+
+
+def test_the_bounds_are_those_of_the_theory():
+    T = 150
+    world, found = world_and_report(FOUR, "ravi-ucb/mixture-sampled,samples=2", T)
+    drawn_by_it, H, d, B_theta = draw(world.problem, 2, 0), world.horizon, world.dimension, world.parameter_bound
+    B, eps = max(B_theta, drawn_by_it.feature_bound), H * drawn_by_it.errors.max()
+    beta = constants.beta_mixture(H, d, T, 1 / T, parameter_bound=B, feature_bound=B)
+    N = mixture.bonus_sum_corrected(H, d, T, bound=B) / beta
+    S = (beta + B_theta * eps * sqrt(T)) * N + B_theta * eps * (T + H - 1)
+    assert found["N8"].bound == pytest.approx(S, rel=1e-12)
+    assert found["N9"].bound == pytest.approx(generic.corrected(H, world.actions, T, S).total, rel=1e-12)
+    assert found.ladder.explicit == found["N9"].bound
+
+    world, found = world_and_report(GARNET, "ravi-ucb/linear", T)
+    H, d = world.horizon, 6
+    beta, longest = d * H * sqrt(log(2 * d * T * T)), {"parameter_bound": 1 / H, "feature_bound": 1 / H}
+    N = mixture.bonus_sum_corrected(H, d, T, bound=1 / H) / constants.beta_mixture(H, d, T, 1 / T, **longest)
+    assert found["L5"].bound == pytest.approx(beta * N, rel=1e-12)
+    assert found["L6"].bound == pytest.approx(generic.corrected(H, 2, T, beta * N).total, rel=1e-12)
+    least = H / 2 * sqrt(d * log(1 + T / d) + 2 * log(T) + 2 * 3 * log(2)) + H * sqrt(6)  # P has rows of mass 1
+    by_theory = constants.beta_linear(H, 3, d, T, feature_bound=1.0, weight_bound=H * sqrt(6))
+    assert beta > least == pytest.approx(by_theory, rel=1e-12)
+
+    learner, mdp = "ravi-ucb+/mixture,weights=variance,inner=2", "ensemble/3,6,2,4,discount=0.75"
+    world, found = world_and_report(mdp, learner, T)
+    H, d, B_phi, eta = world.horizon, world.dimension, world.feature_bound, ids.learner(learner, world, T).parts.eta
+    l, m = log(4 * T**2 * 3 * T), log(1 + T * B_phi**2)
+    beta = 8 * sqrt(d * m * l) + 4 * sqrt(d) * l + world.parameter_bound
+    S = mixture.clipped_bonus_sum(H, d, T, 0.75 * sqrt(3) * H * beta, bound=sqrt(d) * B_phi / H)
+    assert found["W3"].bound == pytest.approx(S, rel=1e-12)
+    bound = generic.sharp(H, 2, T, S, eta=eta, inner_steps=2).total + H / 2
+    assert found["W4"].bound == pytest.approx(bound, rel=1e-12)
 
 
 @pytest.mark.parametrize("mdp", ["ensemble/3,8,2,6,discount=0.75", SWIM])

@@ -10,6 +10,7 @@ from tests.verify.mutations import (
     broken,
     changing_rewards,
     doubling,
+    episodes,
     estimators,
     mixtures,
     paper,
@@ -20,7 +21,7 @@ from tests.verify.mutations import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "verify.md"
-FAMILIES = (paper, variants, unknown_rewards, changing_rewards, doubling, estimators, sets, mixtures)
+FAMILIES = (paper, variants, unknown_rewards, changing_rewards, doubling, estimators, sets, mixtures, episodes)
 ALL = {module.__name__.rpartition(".")[2]: module.mutation for module in FAMILIES}
 SETTINGS = [
     pytest.param(setting, id=f"{family}-{name}")
@@ -31,6 +32,7 @@ CLAIMS = {
     "paper": ravi.verify.CLAIMS,
     "estimators": ravi.verify.KINDS,
     "sets": ravi.verify.SETS,
+    "episodes": ravi.verify.EPISODES,
     **{
         name: getattr(ravi.verify, name).registry.claims
         for name in ("variants", "unknown_rewards", "changing_rewards", "doubling", "mixtures")

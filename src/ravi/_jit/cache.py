@@ -17,7 +17,6 @@ import os
 import sys
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
@@ -119,7 +118,7 @@ def _parts(value: Any) -> tuple[str, tuple[Any, ...]]:
         return "compiled", (deferred.is_deferring(value), sorted(value.targetoptions.items()), own)
     if isinstance(value, FunctionType):
         cells = tuple(cell.cell_contents for cell in value.__closure__ or ())
-        others = value.__defaults__, value.__kwdefaults__, vars(value), _overloads(value)
+        others = value.__defaults__, value.__kwdefaults__, vars(value), _overloads(value, len(builtin_registry.globals))
         return "function", (value.__code__, cells, *others, *_globals(value))
     if isinstance(value, CodeType):
         return _hash_of(value), ()
@@ -183,20 +182,12 @@ def _names(code: CodeType) -> tuple[list[str], list[str]]:
     return sorted(names[0]), sorted(names[1])
 
 
-def _overloads(function: FunctionType) -> list[Any]:
-    """What Numba takes in place of a function (`numba.extending.overload`)."""
-    kinds = _registered(len(builtin_registry.globals)).get(id(function), [])
+@cache
+def _overloads(function: FunctionType, number: int) -> list[Any]:
+    """What Numba takes in place of a function (`numba.extending.overload`); number: of the functions that it knows."""
+    kinds = [kind for known, kind in builtin_registry.globals if known is function]
     found = [getattr(template, "_overload_func", None) for kind in kinds for template in kind.templates]
     return [each for each in found if each is not None]
-
-
-@cache
-def _registered(number: int) -> dict[int, list[Any]]:
-    """The types of the functions that Numba knows, by their ids; number: of these functions."""
-    found = defaultdict[int, list[Any]](list)
-    for function, kind in builtin_registry.globals:
-        found[id(function)].append(kind)
-    return found
 
 
 def fingerprint(function: Dispatcher) -> str | None:
@@ -236,10 +227,12 @@ def _fields(kind: Any) -> tuple[Any, ...]:
     return getattr(kind, "fields", ()), *map(_fields, inner)
 
 
-class Kept(caching._Cache):  # type: ignore[misc]
+class FunctionCache:
     """The cache of one function. It never fails its caller: what cannot be read is compiled, a failed write is a
     warning. Code is kept with its key: two processes that compile a function for other types at once may take the same
     file for it, and the last one has it."""
+
+    cache_path = None  # which Numba's statistics ask for
 
     def __init__(self, function: Dispatcher) -> None:
         self.function = function
@@ -252,14 +245,10 @@ class Kept(caching._Cache):  # type: ignore[misc]
             return None
         return caching.IndexDataCacheFile(str(folder), f"{self.function.__name__[:40]}-{digest}", digest)
 
-    def kept(self) -> bool:
+    def has_entry(self) -> bool:
         """Whether the function is there, for some types."""
         file = self._file()
         return file is not None and os.path.exists(file._index_path)
-
-    @property
-    def cache_path(self) -> str:
-        return str(cache_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
@@ -293,17 +282,6 @@ class Kept(caching._Cache):  # type: ignore[misc]
         except Exception as error:  # the disk is full, or what was compiled cannot be written down
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             _warn(f"compiled functions cannot be kept in {file._cache_path}: {why}")
-
-    def enable(self) -> None:
-        """It is always on."""
-
-    def disable(self) -> None:
-        """It is always on."""
-
-    def flush(self) -> None:
-        """Forget the function for all types."""
-        if (file := self._file()) is not None:
-            file.flush()
 
 
 def _environments(parts: Any) -> Iterator[Any]:

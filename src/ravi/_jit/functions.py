@@ -19,7 +19,7 @@ import numpy as np
 from numba.core.types import unliteral
 
 from ravi._jit import deferred
-from ravi._jit.cache import Kept
+from ravi._jit.cache import FunctionCache
 
 FEW = 15_000  # numbers that Python goes through in less time than it takes to compile
 WORTH = 3.0  # seconds of a function in Python, from which on it is compiled
@@ -33,8 +33,9 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     made: Any = numba.njit(error_model="numpy", **options)(function)  # x / 0 is inf or nan, as in NumPy: no branch
     if made is function:  # where Numba is told to compile nothing
         return made
-    made._cache = Kept(made)
-    made._compile_for_args = partial(_met, made, made._compile_for_args)  # what Numba asks for types that are new to it
+    made._cache = FunctionCache(made)
+    # What Numba asks for types that are new to it.
+    made._compile_for_args = partial(_compile_or_interpret, made, made._compile_for_args)
     if deferred.enabled():
         made.add_overload = partial(_add_overload, made, made.add_overload)
         made.get_call_template = partial(_of_general_types, made.get_call_template)
@@ -47,14 +48,6 @@ def _add_overload(made: Any, add: Callable[..., None], result: Any) -> None:
         made.overloads[tuple(result.signature.args)] = result
     else:
         add(result)
-
-
-def _plain_form(function: Callable[..., Any]) -> Any:
-    return getattr(function, "py_func", function)
-
-
-def _is_kept(function: Any) -> bool:
-    return function._cache.kept()
 
 
 def _of_general_types(template: Callable[..., Any], arguments: Any, names: Any) -> Any:
@@ -89,9 +82,9 @@ def sparing(seconds: float = 2.0) -> Iterator[None]:
         effort.allowance, effort.done = min(outer, effort.allowance), 1.0
 
 
-def _met(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+def _compile_or_interpret(made: Any, compile_for: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The function to call for types that are new to `made`: compiled now, or interpreted where that is cheaper."""
-    new = made in _interpreted_for or not _is_kept(made)
+    new = made in _interpreted_for or not made._cache.has_entry()
     whole = _interpreted_for.get(made, 0.0) / max(effort.done, EARLY)  # seconds, if it goes on like this
     if new and effort.allowance > 0 and whole < WORTH and _numbers(arguments) <= FEW:
         return partial(_interpret, made)
@@ -185,7 +178,8 @@ def _as_numpy(value: Any) -> Any:
 @cache
 def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     """A function, compiled or plain, and those that it calls, compiled without counts of references: it allocates
-    nothing. One that says by itself whether it counts (`_nrt`) stays as it is.
+    nothing. One that says by itself whether it counts (`_nrt`) stays as it is; one of a user counts, since it may
+    allocate, as Numba's `Q.max()` does.
 
     These are functions of their own, because Numba compiles a function once for all its callers. A view that was
     returned without being counted would be freed too often by a caller that counts.
@@ -193,19 +187,21 @@ def uncounted(function: Callable[..., Any], **options: Any) -> Any:
     given = getattr(function, "targetoptions", {})
     if "_nrt" in given:
         return function
-    plain, name = _plain_form(function), f"{function.__name__}_uncounted"
-    called = {key: plain.__globals__.get(key) for key in _globals_of(plain)}
+    plain: Any = getattr(function, "py_func", function)
+    counts = not plain.__module__.startswith("ravi.")
+    name = f"{function.__name__}_{'counted' if counts else 'uncounted'}"
+    called = {} if counts else {key: plain.__globals__.get(key) for key in _globals_of(plain)}
     names = {key: uncounted(value) for key, value in called.items() if hasattr(value, "py_func")}
     made = FunctionType(plain.__code__.replace(co_name=name, co_qualname=name), {**plain.__globals__, **names}, name)
     made.__module__ = plain.__module__
     own = {key: value for key, value in given.items() if key not in ("nopython", "boundscheck", "error_model")}
-    return compiled(made, **own, **options, _nrt=False)
+    return compiled(made, **own, **options, _nrt=counts)
 
 
 def instance(frame: Callable[..., Any], **names: Callable[..., Any]) -> Any:
     """`frame`, a plain function, with these functions in place of its globals of the same names; not compiled. Its name
     has theirs and their modules': machine code of the same name is taken for the same."""
-    plain = [_plain_form(function) for function in names.values()]
+    plain = [getattr(function, "py_func", function) for function in names.values()]
     name = "_".join([frame.__name__, "with", *(f"{each.__module__}.{each.__name__}" for each in plain)])
     at = plain[0].__code__
     code = frame.__code__.replace(

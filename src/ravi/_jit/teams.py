@@ -47,16 +47,16 @@ class Buffer(NamedTuple):
     dtype: Any = np.float64
 
 
-def made(tree: Any) -> Any:
+def allocate(tree: Any) -> Any:
     """Nested tuples with every `Buffer` allocated in the memory of the host."""
-    return mapped(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Buffer) else leaf, tree)
+    return map_leaves(lambda leaf: np.empty(leaf.shape, leaf.dtype) if isinstance(leaf, Buffer) else leaf, tree)
 
 
-def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
     """Nested tuples with `change` applied to every leaf; a `Buffer` is a leaf."""
     if isinstance(tree, Buffer) or not isinstance(tree, tuple):
         return change(tree)
-    parts = [mapped(change, part) for part in tree]
+    parts = [map_leaves(change, part) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
@@ -70,16 +70,18 @@ class Gpu(NamedTuple):
 gpu: Any = None  # Gpu, from when `ravi.runtime.gpu` is imported: before, no array is there
 
 
-def over_seeds(loop: Callable[..., Any], where: Any, *arguments: Any, rooms: tuple[tuple[int, ...], ...] = ()) -> None:
-    """Call `loop(low, high, *arguments, *scratch)` over all seeds, on the device that holds `where`, an array of seeds
-    first. The choice of the device is made here only. rooms: the shapes of the scratch arrays that every team gets.
+def over_seeds(
+    loop: Callable[..., Any], where: Any, *arguments: Any, scratch: tuple[tuple[int, ...], ...] = ()
+) -> None:
+    """Call `loop(low, high, *arguments, *arrays)` over all seeds, on the device that holds `where`, an array of seeds
+    first. The choice of the device is made here only. scratch: the shapes of the arrays that every team gets besides.
     """
     if isinstance(where, np.ndarray):
-        if rooms:
-            arguments += tuple(np.empty((1, *shape)) for shape in rooms)
+        if scratch:
+            arguments += tuple(np.empty((1, *shape)) for shape in scratch)
         loop(0, len(where), *arguments)
     else:
-        gpu.over_seeds(loop, len(where), arguments + tuple(Buffer((1, *shape)) for shape in rooms))
+        gpu.over_seeds(loop, len(where), arguments + tuple(Buffer((1, *shape)) for shape in scratch))
 
 
 def like(array: Any, shape: tuple[int, ...]) -> Any:

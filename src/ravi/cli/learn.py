@@ -10,6 +10,7 @@ import typer
 
 from ravi.cli import completion
 from ravi.cli.common import (
+    CRITERION,
     JSON,
     OPTION,
     SEED,
@@ -20,6 +21,7 @@ from ravi.cli.common import (
     say,
     say_json,
     stopped_early,
+    with_options,
 )
 from ravi.display.printable import counted, with_rows
 from ravi.validation import InputError
@@ -34,9 +36,11 @@ GRID = "A continuous observation space"
 
 def learn(
     env: str,
+    chosen: Annotated[str | None, typer.Argument(metavar="learner", autocompletion=completion.learners)] = None,
     *,
     learner: Annotated[str | None, typer.Option(autocompletion=completion.learners)] = None,
     discount: float | None = None,
+    criterion: CRITERION = None,
     steps: str = "1e5",
     termination: str = "absorb",
     option: OPTION = None,
@@ -66,8 +70,10 @@ def learn(
     ----------
     env
         The id of a Gymnasium environment, such as FrozenLake-v1; or an MDP, by its id or its file.
+    chosen
+        A learner's id (see ravi list). By default one is chosen for the environment.
     learner
-        A learner's id (see ravi list). By default chosen for the environment.
+        The learner, as an option.
     discount
         gamma; after each step a reset has probability 1 - gamma. Default 0.99, for a Box 0.998.
     steps
@@ -116,6 +122,9 @@ def learn(
     from ravi.live.learning import Broken, Halted, learn
     from ravi.runtime import archive
 
+    if chosen is not None and learner is not None:
+        raise InputError(f"the learner is given twice: {chosen} and --learner {learner}")
+    learner = chosen or learner
     T, given, limits = validation.steps(steps), options(option), reward_range
     if policy is not None:
         validation.one_of(policy, POLICIES, "--policy")
@@ -131,6 +140,10 @@ def learn(
         header, _ = archive.read(checkpoint, "agent")
         before = header["time"] + (header["pending"] is not None) + header["extra"]["environment"].get("looked", 0)
     mdp = ids.names_an_mdp(env)
+    if mdp:
+        env = with_options(env, None, criterion)
+    elif criterion not in (None, "discounted"):
+        raise InputError(f"--criterion is {criterion}: {env} is an environment, which is learned for a discount")
     with closing(world_of(env, given, discount=discount if mdp else None)) as world:
         short = sparing(4.0) if T <= SHORT else nullcontext()
         with progress_bar(f"{learner or 'learning'} in {env}") as progress, short:

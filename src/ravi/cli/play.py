@@ -27,6 +27,7 @@ from ravi.cli.common import (
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
+    from ravi.core import MDP
     from ravi.live.policies import Play, Policy
 
 POLICY = Annotated[Path, typer.Argument(help="The file of a policy, written by ravi learn --save.")]
@@ -64,6 +65,7 @@ def evaluate(
     """
     from ravi import ids, validation
     from ravi.live.policies import Policy, evaluate
+    from ravi.planning import evaluation as tables
 
     allow_typed_modules(env)
     kept, n = Policy.load(policy), validation.whole(cycles, "--cycles")
@@ -72,7 +74,11 @@ def evaluate(
         env = with_options(env, discount, criterion)
         if option:
             raise InputError("--option is for an environment; an MDP's options are in its id")
-        found = evaluate(kept, env, **facts)
+        mdp = ids.mdp(env)
+        if mdp.criterion != "discounted":
+            _say_numbers(policy, mdp, tables.evaluate(mdp, kept.table), as_json)
+            return
+        found = evaluate(kept, mdp, **facts)
     elif discount is not None or criterion is not None:
         name = "--criterion" if discount is None else "--discount"
         raise InputError(f"{name} is for an MDP; in an environment the discount is that of the policy")
@@ -81,6 +87,15 @@ def evaluate(
         with closing(world), progress_bar(f"playing {policy}") as progress:
             found = evaluate(kept, world, progress=progress, **facts)
     say_json({"file": str(policy), **found.json()}) if as_json else say(found)
+
+
+def _say_numbers(policy: Path, mdp: MDP, found: Any, as_json: bool) -> None:
+    """The value of a policy in the average reward, or in episodes."""
+    if as_json:
+        numbers = {name: getattr(value, "tolist", lambda value=value: value)() for name, value in vars(found).items()}
+        say_json({"file": str(policy), "on": mdp.name, **numbers})
+    else:
+        say(f"policy {policy} on {mdp!r}\n  {repr(found)[1:-1]}")
 
 
 def play(

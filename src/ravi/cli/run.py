@@ -86,13 +86,13 @@ def run(
     from ravi.runtime import api as engine
     from ravi.runtime import archive
     from ravi.runtime.result import Run
-    from ravi.runtime.world import Tabular, world_named
+    from ravi.runtime.world import Tabular, find_world
 
     T, chosen = validation.steps(steps), validation.seeds(seeds, "--seeds")
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp, learner)
-    model = None if mdp.startswith(ids.LARGE) else ids.imported(mdp)
-    world = world_named(mdp if model is None else model.mdp)
+    model = None if mdp.startswith(ids.LARGE) else ids.model_of_file(mdp)
+    world = find_world(mdp if model is None else model.mdp)
     with sparing():
         agent = world.learner(learner, T)
     if save is not None:
@@ -227,7 +227,7 @@ def solve(
 
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp)
-    model = ids.imported(mdp)
+    model = ids.model_of_file(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     if save is not None:
         world.save(save)
@@ -237,7 +237,10 @@ def solve(
         seconds = time.perf_counter() - effort.seconds - began  # without compiling
         uniform = _uniform(world, model) if world.discount < 1 else 0.0
     if world.discount == 1:
-        (_say_average if world.episode is None else _say_episodes)(world, solution, as_json)
+        if world.episode is None:
+            _say_average(world, model, solution, as_json)
+        else:
+            _say_episodes(world, solution, as_json)
         return
     actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1)
     if as_json:
@@ -282,9 +285,9 @@ def _say_episodes(world: Any, solution: Any, as_json: bool) -> None:
     say(with_rows(f"{world!r}", rows))
 
 
-def _say_average(world: Any, solution: Any, as_json: bool) -> None:
+def _say_average(world: Any, model: Imported | None, solution: Any, as_json: bool) -> None:
     """What `ravi solve` says of the average reward."""
-    actions = solution.policy.argmax(-1).tolist()
+    actions = (solution.policy if model is None else model.played(solution.policy)).argmax(-1).tolist()
     if as_json:
         found = {name: getattr(solution, name) for name in ("gain", "gain_error", "policy_error", "undetermined")}
         say_json({"mdp": world.name, **found, "bias": solution.bias.tolist(), "policy": actions, "units": world.units})
@@ -293,7 +296,9 @@ def _say_average(world: Any, solution: Any, as_json: bool) -> None:
     if world.units != (0.0, 1.0):
         rows.append(("in its units", f"{world.in_units(solution.gain):.12g} a step"))
     rows.append(("the policy", f"earns at most {solution.policy_error:.1e} a step less"))
-    say("\n".join([with_rows(f"{world!r}", rows), *([f"  {solution.undetermined}"] if solution.undetermined else [])]))
+    lines = [f"  {solution.undetermined}"] if solution.undetermined else []
+    lines += _by_state(world, model, actions, solution.bias) if world.states <= 20 else []
+    say("\n".join([with_rows(f"{world!r}", rows), *lines]))
 
 
 def hardness(
@@ -313,7 +318,7 @@ def hardness(
 
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp)
-    model = ids.imported(mdp)
+    model = ids.model_of_file(mdp)
     world = ids.mdp(mdp) if model is None else model.mdp
     with progress_bar(f"solving {world.name}"), sparing():
         found = hardness(world)
@@ -415,11 +420,11 @@ def verify(
 
 
 def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> list[str]:
-    """A table of states, what is played there, and its value; where they have no names, by their numbers."""
+    """A table of states, what is played there, and its value or bias; where they have no names, by their numbers."""
     states = range(world.states) if model is None or model.states is None else model.states
     names = actions if model is None or model.actions is None else [model.actions[a] for a in actions]
-    own = world.units != (0.0, 1.0)
-    rows = [("state", "action", f"V*{'        in its units' if own else ''}")]
+    own, what = world.units != (0.0, 1.0) and world.discount < 1, "V*" if world.discount < 1 else "h*"
+    rows = [("state", "action", f"{what}{'        in its units' if own else ''}")]
     for state, action, value in zip(states, names, V, strict=True):
         more = f"  {world.horizon * world.in_units((1 - world.discount) * value):.6f}" if own else ""
         rows.append((str(state), str(action), f"{value:.6f}{more}"))

@@ -122,7 +122,7 @@ def run(
         return
     if out is None:
         from ravi import ids
-        from ravi.lab.experiments.suite_file.specify import specify
+        from ravi.lab.experiments.reading import specify
         from ravi.lab.suites import SUITES
 
         if suite not in SUITES and not suite.endswith(".toml") and ids.names_an_mdp(suite):
@@ -220,10 +220,10 @@ def suites(
     as_json: JSON = False,
 ) -> None:
     """List the suites that come with the library."""
+    from ravi.lab.experiments import plan
+    from ravi.lab.experiments.agenda import Agenda, Shard
     from ravi.lab.experiments.forecast import runs_of
-    from ravi.lab.experiments.schedule import plan
-    from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-    from ravi.lab.experiments.suite_file.specify import shipped
+    from ravi.lab.experiments.reading import shipped
 
     listing: dict[str, Any] = {}
     for name, suite in shipped().items():

@@ -51,7 +51,7 @@ class ContinuousProblem:
 
     def __post_init__(self) -> None:
         low, high = (np.atleast_1d(validation.finite(getattr(self, end), end)).astype(float) for end in ("low", "high"))
-        validation.shaped(high, low.shape, "high", "(D,), as low is")
+        validation.check_shape(high, low.shape, "high", "(D,), as low is")
         if not (low < high).all():
             (c,) = validation.first(~(low < high))
             raise validation.InputError(f"low[{c}] is {low[c]:g}, but high[{c}] is {high[c]:g}")

@@ -63,7 +63,7 @@ def extended(ref: Reference, V: Array, x: Any) -> Array:
 def value_of(ref: Reference, policy: Array, guess: Array | None = None) -> Array:
     """V^pi at the nodes   (m,)."""
     gamma, (m, A) = ref.mdp.problem.discount, ref.rewards.shape
-    validation.shaped(np.asarray(policy), (m, A), "policy", "(m, A)")
+    validation.check_shape(np.asarray(policy), (m, A), "policy", "(m, A)")
     r = (policy * ref.rewards).sum(-1)
     P = np.einsum("ja,jal->jl", policy, ref.transitions, optimize=False)
     if m <= DIRECT:
@@ -87,16 +87,15 @@ def _krylov(P: Array, r: Array, gamma: float, V: Array, most: float) -> Array:
     return V
 
 
-def return_of(ref: Reference, policy: Array, guess: Array | None = None) -> float:
+def return_of(ref: Reference, policy: Array) -> float:
     """(1 - gamma) <nu_0, V^pi>."""
-    return float((1 - ref.mdp.problem.discount) * ref.initial @ value_of(ref, policy, guess))
+    return float((1 - ref.mdp.problem.discount) * ref.initial @ value_of(ref, policy))
 
 
-def optimal(ref: Reference, guess: Array | None = None) -> Optimum:
+def optimal(ref: Reference) -> Optimum:
     """By policy iteration, until the greedy policy is the one that was evaluated."""
     gamma, H = ref.mdp.problem.discount, ref.mdp.problem.horizon
-    V = np.zeros(len(ref.rewards)) if guess is None else np.array(guess)
-    played = None
+    V, played = np.zeros(len(ref.rewards)), None
     for _ in range(MOST_ITERATIONS):
         Q = backup(ref, V)
         error = float(np.abs(Q.max(-1) - V).max()) * H  # |V - V*| <= H |V - T V|

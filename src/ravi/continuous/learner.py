@@ -137,7 +137,7 @@ def check_state(s: State, held: Any, initial: Any, facts: Facts, name: str) -> N
     even = (rooms[0] == s.V.shape[1] * rooms[1]).all() and all((room == rooms[1]).all() for room in rooms[2:])
     if not (even and (s.filled <= rooms[1]).all()):
         raise validation.InputError("batch.state.records: their rooms do not agree")
-    flat, first = (tree.mapped(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, initial))
+    flat, first = (tree.map_leaves(lambda leaf: getattr(leaf, "end_to_end", leaf), each) for each in (held, initial))
     check(flat, first, facts, name)
 
 

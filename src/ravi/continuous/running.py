@@ -8,6 +8,7 @@ there is computed, not sampled.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, NamedTuple
 
@@ -28,12 +29,11 @@ from ravi.measures.curve import grid as times_of
 from ravi.measures.regret import STARTS
 from ravi.planning.mirror import mirror_step
 from ravi.runtime import python as python_driver
-from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.ranges import Facts, Fixed, LogPolicy, Number, NumberOrNan, Plays, Policy, Positive, Walked, Whole
 from ravi.runtime.result import Options, Run
 from ravi.runtime.tree import Log
-from ravi.runtime.world import Scores, begun, curves_fit, no_streams, to_run
+from ravi.runtime.world import Scores, World, refuse_streams, start_batch, to_run
 
 LEARNERS = {"ravi-ucb": ravi_ucb, "ravi-ucb+": ravi_ucb_plus}
 
@@ -46,23 +46,19 @@ class Walkers(NamedTuple):
     key: Fixed  # (n,)
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Box(World):
     """A continuous MDP, as `ravi.runtime.api` runs learners in it."""
 
     mdp: ContinuousMDP
     grid: Grid | None = None  # the nodes of learners that are named by their ids
     scored: Reference | None = None  # where policies are valued
     every: int = 1  # epochs that share a score, each charged until the next
-    kind: str = "continuous"
-    units: tuple[float, float] = (0.0, 1.0)
+    kind = "continuous"
 
     @property
-    def name(self) -> str:
-        return self.mdp.problem.name
-
-    @property
-    def discount(self) -> float:
-        return self.mdp.problem.discount
+    def problem(self) -> Any:
+        return self.mdp.problem
 
     @property
     def sizes(self) -> tuple[int | None, int, int]:
@@ -90,7 +86,7 @@ class Box(NamedTuple):
                 raise validation.InputError(
                     f"learner is {given!r}: without nodes it is made by ravi.continuous, not by its id"
                 )
-            given = ids.built(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
+            given = ids.build(given, LEARNERS, "learner on continuous states", self.mdp.problem, self.grid, steps)
         made: Learner = validation.instance(
             given, Learner, "learner", "an id such as 'ravi-ucb+,inner=2', or a ravi.Learner"
         )
@@ -106,20 +102,18 @@ class Box(NamedTuple):
         return made
 
     def scores(self, learner: Learner, steps: int, options: Options) -> Scores:
-        no_streams(options, "on continuous states the regret and what is earned are")
+        refuse_streams(options, "on continuous states the regret and what is earned are")
         assert isinstance(learner.parts, Rule)
         best = None if self.scored is None else optimal(self.scored).optimum
         return Scores(best, None, [_score_measure(learner.parts, self, best, options["points"])])
-
-    def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
-        curves_fit(self, learner, steps, options, n)
 
     def begin(self, learner: Learner, keys: Array, measures: Sequence[Measure]) -> Batch:
         x, problem = np.empty((len(keys), self.mdp.problem.axes)), self.mdp.problem
         for i, key in enumerate(keys):
             _first(problem.functions.begin, problem.constants, key, x[i])
         walkers = Walkers(x, np.zeros(len(keys), np.int64), keys.copy())
-        return begun(self, learner, keys, measures, walkers, "seeds, points or nodes")
+        what = f"{learner.name} on {self.name}"
+        return start_batch(learner, keys, measures, walkers, what, "seeds, points or nodes")
 
     def sound(self, batch: Batch, begun: Batch, learner: Learner, stopped: Run) -> None:
         problem, T, (x, time, _) = self.mdp.problem, stopped.steps, batch.walkers
@@ -130,9 +124,6 @@ class Box(NamedTuple):
             raise validation.InputError(
                 f"{validation.at('batch.walkers.state', validation.first(outside))} is outside of the box"
             )
-
-    def size(self, batch: Batch) -> float:
-        return tree.size(batch) / len(batch.walkers.key)
 
     def run(self, tasks: Sequence[Task], batches: Sequence[Batch], device: str) -> list[Batch]:
         return [python_driver.run(tasks[0], batches[0])]
@@ -189,14 +180,14 @@ def _score_measure(rule: Rule, world: Box, best: float | None, points: int) -> M
         return PolicyScores(log_policy, policy, policy.copy(), none, none.copy(), nan, np.zeros(n), none.copy(), *logs)
 
     def record(m: PolicyScores, state: Any, path: Path, opening: bool) -> PolicyScores:
-        starts, gaps, played = m.starts.row(), m.gaps.row(), np.flatnonzero(path.length)
-        starts[:], gaps[:] = 0, 0.0
+        played = np.flatnonzero(path.length)
         for i in played.tolist():
             if ref is not None and best is not None and m.epoch[i] % world.every == 0:
                 m.gap[i] = best - score(m, i, Planner(rule, state, i, NONE, NONE), ref, rows)
         m.epoch[played] += 1
         m.earned[played], m.plays[played] = state.earned[played], state.time[played]
-        starts[played], gaps[played] = path.time[played], m.gap[played]
+        m.starts.append(np.where(path.length > 0, path.time, 0))
+        m.gaps.append(np.where(path.length > 0, m.gap, 0.0))
         return m
 
     def results(m: PolicyScores) -> dict[str, Array]:

@@ -32,6 +32,7 @@ MARKS = 6  # markers on a line
 LETTER, LINE = 0.063, 0.15  # inches: the width of a letter of 8 pt, the height of a line of 9 pt
 SAME = 1e-9  # relative: values nearer to each other differ by rounding
 TICKS = 6  # across, at most: their names are wide
+FEW = 5  # evenly spaced ones on a logarithmic axis, at most
 HANDLE = 0.5  # inches: the line beside a label in a legend
 
 SETTINGS: dict[str, Any] = {
@@ -142,6 +143,15 @@ def canvas(width: float, height: float, title: str = "") -> Iterator[tuple[Any, 
         yield figure, axes
 
 
+@contextmanager
+def chart(title: str, share: float = 0.66) -> Iterator[Any]:
+    """The axes of a figure as wide as a column, to be drawn on within; ticks and legend are made at the end."""
+    with canvas(SINGLE, share * SINGLE, title) as (figure, axes):
+        yield axes
+        label_ticks(axes)
+        legend_below(figure, axes)
+
+
 def known_formats(formats: Sequence[str]) -> list[str]:
     chosen = [formats] if isinstance(formats, str) else list(formats)
     for kind in chosen:
@@ -178,10 +188,10 @@ def line(axes: Any, x: Any, y: Any, label: str, look: Look, *, low: Any = None, 
     return drawn
 
 
-def label_ticks(axes: Any, *, narrow: float = 3, most: int = 5) -> None:
+def label_ticks(axes: Any, *, narrow: float = 3) -> None:
     """Ticks in the one format of numbers; a logarithmic axis that spans few decades has some between them too.
 
-    narrow: where the ends are less than this factor apart, at most so many ticks are evenly spaced in value.
+    narrow: where the ends are less than this factor apart, at most FEW ticks are evenly spaced in value.
     """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
@@ -199,7 +209,7 @@ def label_ticks(axes: Any, *, narrow: float = 3, most: int = 5) -> None:
                 axis.get_major_locator().set_params(nbins=TICKS)
             continue
         if high < narrow * low:
-            axis.set_major_locator(MaxNLocator(most, steps=(1, 2, 5, 10)))
+            axis.set_major_locator(MaxNLocator(FEW, steps=(1, 2, 5, 10)))
             axis.set_minor_locator(NullLocator())
         elif high < 100 * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1, 3)))

@@ -48,7 +48,7 @@ def ridge(problem: Problem, regularization: float = 1.0) -> Estimator:
         sound = like(V, (len(V),))
         over_seeds(
             _add, V, *entries, V, *D, path.state, path.action, path.successor, path.length, problem.actions,
-            sound, rooms=((CHUNK, d), (d, d), (d, d)),
+            sound, scratch=((CHUNK, d), (d, d), (d, d)),
         )  # fmt: skip
         if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU R is nan, and so is the policy
             raise InputError(
@@ -84,7 +84,7 @@ def embedding(entries: tuple[Array, Array, Array], shape: tuple[int, ...]) -> Ca
 
     def embed(V: Array) -> Array:
         phi = like(V, (len(V), X * A * d))
-        over_seeds(_embed, V, *entries, V, phi, rooms=((X, 8),))
+        over_seeds(_embed, V, *entries, V, phi, scratch=((X, 8),))
         return phi.reshape(-1, X, A, d)
 
     return embed

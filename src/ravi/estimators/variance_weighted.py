@@ -111,7 +111,7 @@ def variance_weighted(problem: Problem, constants: Constants, *, clip: bool = Tr
         sound = like(V, (len(V),))
         over_seeds(
             _add, V, *D, f, g, W, constants, pairs, path.successor, path.length, sound,
-            rooms=((2, d), (d, d), (d, d)),
+            scratch=((2, d), (d, d), (d, d)),
         )  # fmt: skip
         if isinstance(sound, np.ndarray) and not sound.all():  # on a GPU the root is nan, and so is the policy
             raise indefinite()

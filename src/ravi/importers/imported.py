@@ -102,7 +102,7 @@ def mdp_of_entries(
     led, r = _transitions(x, a, y, p, ends, there, stands_for), np.clip((rewards - low) / (high - low), 0.0, 1.0)
     mdp = table_of(led, r, gamma, initial, name=name, units=(low, high))
     named = [None if each is None else list(each) for each in (states, actions)]
-    return Imported(mdp, named[0], named[1], validation.sealed(stands_for))
+    return Imported(mdp, named[0], named[1], validation.read_only_copy(stands_for))
 
 
 def _check_numbers(

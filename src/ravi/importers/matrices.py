@@ -50,7 +50,7 @@ def _indices(ddp: Any, field: str, L: int, most: int = 2**20) -> Any:
     given = getattr(ddp, field, None)
     if given is None:
         raise InputError(f"R has shape ({L},), an entry for each pair, but the model has no {field}")
-    found = validation.shaped(validation.array(given, field), (L,), field, "(L,)")
+    found = validation.check_shape(validation.array(given, field), (L,), field, "(L,)")
     wrong = ~((found >= 0) & (found < most) & (found == np.floor(found)))
     if wrong.any():
         i = int(wrong.argmax())

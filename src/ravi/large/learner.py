@@ -28,7 +28,7 @@ from ravi import ids, validation
 from ravi._jit.functions import compiled
 from ravi.core import Array
 from ravi.large.memory import MOVES, NONE, ROWS, SHADOWS, SLOTS, bucket_of, bucket_of_row, is_short
-from ravi.large.worlds import World, reward_of, start_of, successor_of
+from ravi.large.sources import reward_of, start_of, successor_of
 from ravi.learners.options import Options
 from ravi.learners.ravi_ucb.ravi_ucb import radius, theorem_step
 from ravi.planning.mirror import step_in_place
@@ -59,17 +59,19 @@ class Rule(NamedTuple):
     closed: bool  # unvisited states by the closed form
 
 
-def rule_of(learner: str, world: World, T: int) -> Rule:
+def rule_of(learner: str, world: Any, T: int) -> Rule:
     """The constants of the learner of an id, as `ravi.learners.ravi_ucb` sets them."""
     name = learner.split(",")[0]  # may be what a file says: only these are looked up
     if name not in LEARNERS:
         raise validation.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
-    o = Options(**ids.learner_options(learner)).checked(T)
+    given = ids.learner_options(learner)
+    if given.get("span", "") is None:  # RAVI-UCB has it in the average reward, and no large world is of that
+        del given["span"]
+    o = Options(**given).checked(T)
     H, closed = world.horizon, world.unvisited == "closed"
     if name == "ravi-ucb":
         V0 = float(validation.between(validation.finite(o.initial_value, "initial_value"), 0, H, "initial_value"))
-        problem: Any = world  # of which only H, X and A are asked
-        eta, beta = theorem_step(o, problem, T), radius(o, problem, T)
+        eta, beta = theorem_step(o, world, T), radius(o, world, T)  # which ask for H, X and A
         return Rule(world.states, T, world.discount, H, eta, beta, 1.0, 1, False, False, V0, closed)
     on = [part for part in NEED_ALL if getattr(o, part) != "off"]
     if on:

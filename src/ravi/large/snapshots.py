@@ -11,11 +11,10 @@ from ravi import ids, validation
 from ravi.core import MDP, Array, an_mdp
 from ravi.large.learner import BAD_REWARD, Rule, meet
 from ravi.large.memory import NONE, empty_memory, with_room
-from ravi.large.running import LargeWorld, mistake_of, output_index, policy_record
-from ravi.large.worlds import World, of_mdp
+from ravi.large.worlds import World, mistake_of, of_mdp, output_index, policy_record
 from ravi.runtime import tree
 from ravi.runtime.result import Run
-from ravi.runtime.world import taken_up
+from ravi.runtime.world import stored_batch
 
 
 def large(world: World | MDP | str) -> World:
@@ -30,7 +29,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
     validation.instance(run, Run, "run", "a run in a large world")
     if run.world != "large":
         raise validation.InputError(f"the run was made in a world that is {run.world}: its last_policy is a table")
-    here = LargeWorld(large(world))
+    here = large(world)
     learner = here.learner(run.learner, run.steps)
     if (run.mdp, run.mdp_digest) != (here.name, here.digest):
         raise validation.InputError(
@@ -38,7 +37,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
         )
     batch = run.batch
     if isinstance(batch, dict):
-        batch = taken_up(here, run, learner, here.scores(learner, run.steps, run.options).measures)
+        batch = stored_batch(here, run, learner, here.scores(learner, run.steps, run.options).measures)
     row = validation.whole(row, "row", 0, len(run.seeds) - 1)
     walkers, state, (recorded,) = tree.seed(batch, row)
     of = recorded.output if output else policy_record(state.epoch, state.steps[0, 1:], state.memory)
@@ -48,7 +47,7 @@ def snapshot(run: Run, world: World | MDP | str, row: int = 0, *, output: bool =
             f"after {walkers.time[0]:,}"
         )
     rule: Any = learner.parts
-    return Snapshot(here.world, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])
+    return Snapshot(here, rule, int(of.epoch[0]), int(of.mirror_steps[0]), *of[2:])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -29,11 +29,12 @@ LEARNERS = {
     "ravi-ucb": _here(
         "ravi_ucb.ravi_ucb:tabular",
         "plans with one regularised, optimistic backup per epoch; the paper's Algorithm 2, tabular",
-        criteria=WITH_EPISODES,
+        criteria=ALL,
     ),
     "ravi-ucb/mixture": _here(
         "ravi_ucb.ravi_ucb:linear_mixture",
         "runs RAVI-UCB with ridge regression, for linear mixture MDPs; the paper's Algorithm 3",
+        criteria=WITH_EPISODES,
     ),
     "ravi-ucb/mixture-sampled": _here(
         "ravi_ucb.features:mixture_sampled",
@@ -166,16 +167,20 @@ LEARNERS = {
     "politex": _here(
         "regularised.politex",
         "weights actions by exponentials of summed Q estimates; right if every policy visits all pairs",
+        criteria=BOTH,
     ),
     "npg": _here(
         "regularised.npg", "takes natural policy gradient steps on optimistic values, to compare policy optimisation"
     ),
     "mdp-e": _here(
-        "contrib.mdp_e", "runs an expert algorithm in each state on Q of the estimated kernel (recalled, not read)"
+        "contrib.mdp_e",
+        "runs an expert algorithm in each state on Q of the estimated kernel (recalled, not read)",
+        criteria=BOTH,
     ),
     "o-reps": _here(
         "contrib.o_reps",
         "makes mirror descent steps on occupancy measures of the estimated kernel (recalled, not read)",
+        criteria=WITH_EPISODES,
     ),
     "uclk": _here(
         "mixture.uclk:uclk", "plans to convergence with the best kernel of an ellipsoid, for linear mixture MDPs"

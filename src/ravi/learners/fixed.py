@@ -33,9 +33,9 @@ def fixed(problem: Problem, policy: Array, name: str = "fixed") -> Learner:
     """Play `policy` for ever: (X, A), or in episodes by stage, (S, X, A)."""
     shape, S = (problem.states, problem.actions), problem.episode
     if S is None or np.ndim(policy) == 2:
-        table, S = validation.shaped(policy_table(policy, problem), shape, "policy", "(X, A)"), 0
+        table, S = validation.check_shape(policy_table(policy, problem), shape, "policy", "(X, A)"), 0
     else:
-        table = validation.shaped(policy_table(policy, problem), (S, *shape), "policy", "(S, X, A)")
+        table = validation.check_shape(policy_table(policy, problem), (S, *shape), "policy", "(S, X, A)")
     table = table / table.sum(-1, keepdims=True)  # rows that miss one within the tolerance
 
     def init(keys: Array) -> State | Staged:

@@ -120,7 +120,7 @@ def value_to_begin(value: float | Array, problem: Problem) -> Array:
     """V_0 in [0, H]^X: only then is every V_k (Lemma 4.2 and the martingales of Lemma 5.4 need it)."""
     array = validation.finite(value, "initial_value")
     if array.ndim:
-        validation.shaped(array, (problem.states,), "initial_value", "(X,)")
+        validation.check_shape(array, (problem.states,), "initial_value", "(X,)")
     return validation.between(array, 0, problem.horizon, "initial_value")
 
 
@@ -130,7 +130,7 @@ def policy_to_begin(policy: Array | None, problem: Problem) -> Array:
     if policy is None:
         return np.full(shape, 1 / problem.actions)
     array = policy_table(policy, problem, "initial_policy", interior=True)
-    return validation.shaped(array, shape, "initial_policy", "(X, A)")
+    return validation.check_shape(array, shape, "initial_policy", "(X, A)")
 
 
 def bias_span(problem: Problem, span: float | None, default: float | None = None) -> float:
@@ -138,7 +138,10 @@ def bias_span(problem: Problem, span: float | None, default: float | None = None
     if span is not None:
         return validation.positive(span, "span")
     if problem.criterion == "average":
-        raise validation.InputError("span is missing; in the average reward it is a bound on the span of the bias")
+        raise validation.InputError(
+            "span is missing; in the average reward it is a bound on the span of the optimal bias, as `ravi hardness` "
+            "computes it: add span=8 to the id, say"
+        )
     return problem.horizon if default is None else default
 
 

@@ -21,14 +21,14 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 
 from ravi import validation
-from ravi._jit.functions import compiled, instance
+from ravi._jit.functions import compiled, instance, uncounted
 from ravi._jit.teams import NEVER
 from ravi.core import Array, Learner, Path, Problem, Until, Walkers, restrict
 from ravi.estimators.rewarded import Rewarded, earn, earn_step, law_of
 from ravi.optimism.rewards import optimistic_rewards, reward_spread
 from ravi.runtime import tree
 from ravi.runtime.ranges import Count, Facts, Fixed, Flag, Plays, Probability, Range
-from ravi.runtime.walk import Walking, _walk, learn, steps_with
+from ravi.runtime.walk import Walking, learn, steps_with
 from ravi.theory.doubling import phases
 
 Build = Callable[..., Learner]  # problem, steps, options
@@ -111,7 +111,7 @@ def _by_seed(
     """A learner of seeds that are served one after the other. step: around what is learned at every step, by a learner
     that does; own: what it is given."""
     if base.walk is None:
-        walk = Walk(learn, lambda state, walkers: (), steps_with(learn), seeds)
+        walk = Walk(learn, lambda state, walkers: (), uncounted(steps_with(learn)), seeds)
     elif isinstance(base.walk, Walking):
         both, loop = _around(step, base.walk.learn)
         walk = Walk(both, own, loop, seeds)
@@ -126,7 +126,7 @@ def _by_seed(
 def _around(step: Any, learn: Any) -> tuple[Any, Any]:
     """`step` with this `learn` in it, and the loop over steps with that."""
     both = compiled(instance(step, learn=learn))
-    return both, compiled(instance(_walk, learn=both))
+    return both, uncounted(steps_with(both))
 
 
 # Unknown rewards.

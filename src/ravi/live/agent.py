@@ -275,8 +275,8 @@ class Agent:
         return a
 
     def play(self, x: int, step: Step, *, single: bool = False) -> tuple[int, int, int, float, bool]:
-        """Play from state x on, as far as nothing is to be decided: `step` answers every action. The first step that
-        is to be observed: its state, action, successor, reward and whether the stream is cut. single: every step is."""
+        """Play from state x on, `step` answering every action, and return the first step that is to be observed: its
+        state, action, successor, reward and whether the stream is cut. single: every step is to be observed."""
         played: tuple[int, int, int, float, bool] = self._steps(x, step, single=single)
         return played
 
@@ -412,8 +412,8 @@ class Agent:
         self._add()
 
     def interrupt(self) -> None:
-        """The stream broke off where it stood: what it does next begins with a reset. A step without an answer is not
-        counted; the next `act` makes it anew."""
+        """Take in that the stream broke off: what follows begins with a reset. A step without an answer is not counted;
+        the next `act` makes it anew."""
         if self._pending is not None and not self._pending[4]:
             self._pending = (*self._pending[:4], True, True)
         elif self._pending is None and self.time and not self._restarted:
@@ -475,22 +475,22 @@ class Agent:
         return empirical_mdp(table, mean, self.table.initial)
 
     def reveal(self, rewards: Any) -> None:
-        """From now on the rewards are these, (X, A) in the user's units: for worlds that show them."""
+        """Set the rewards from now on, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
-        table = validation.shaped(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
+        table = validation.check_shape(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
         low, high = self.table.problem.units
         self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
     def renumber(self, to: Ints) -> None:
-        """States have other numbers from now on, after a reset: `to`. The policy has them; plays keep theirs."""
+        """Renumber the states after a reset: x becomes to[x]. The policy has the new numbers, plays keep theirs."""
         self.starts[:] = starts = np.bincount(to, self.starts[: len(to)], len(self.starts)).astype(np.int64)
         self.table.initial[:] = starts / max(starts.sum(), 1)
         self._over[0] = 1
         self._read()
 
     def grow(self, states: int, actions: int) -> None:
-        """Buffer for more states and actions. What was seen and planned stays; the learner's constants are those of the
-        larger table."""
+        """Enlarge the table to these numbers of states and actions. What it holds and what was planned stay; the
+        learner's constants are those of the larger table."""
         X, A, _ = self.table.sizes
         states, actions = validation.whole(states, "states", X), validation.whole(actions, "actions", A)
         if self.learner.side_information.support:
@@ -506,7 +506,7 @@ class Agent:
             raise
 
     def reserve(self, states: int, actions: int = 1) -> None:
-        """Buffer for so many states and actions, at least; states are doubled."""
+        """Enlarge the table, where it is smaller, to so many states and actions at least; states are doubled."""
         X, A = self.table.states, self.table.actions
         if states > X or actions > A:
             self.grow(X if states <= X else max(states, 2 * X), max(actions, A))
@@ -532,7 +532,7 @@ class Agent:
         self.problem, self._stale = self.table.view(), False
         if isinstance(self.source, str):
             if self._make is None:
-                self._make = ids.maker(self.source)
+                self._make = ids.learner_builder(self.source)
             self.learner = self._make(self.problem, self.steps)
         elif isinstance(self.source, Learner):
             self.learner = self.source

@@ -151,7 +151,7 @@ def _agent_at_start(
         if given != header["learner"]:
             raise InputError(f"it was made with learner {header['learner'] or header['learner_name']}, not {given}")
         if learner is None:
-            ids.trusted(given, "it", allow_code)
+            ids.check_trust(given, "it", allow_code)
     facts = header["problem"] | {name[8:]: array for name, array in arrays.items() if name.startswith("problem.")}
     problem = (MDP if header["truth"] else Problem)(**facts)
     mode, scale, memory = header["rewards"]

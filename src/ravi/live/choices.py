@@ -45,6 +45,7 @@ BOXES: dict[str, dict[str, Any]] = {  # what is outside is clipped
     "Acrobot": {"low": [-pi, -pi, -6.0, -10.0], "high": [pi, pi, 6.0, 10.0], "bins": [15, 15, 11, 13], "angles": 2},
 }
 OBSERVED = "those observed, and 0"
+OF_TABLE = "its transition table"
 NO_GAP = "until_gap asks for an interval, but "
 NO_RANGE = "the range of rewards is not known; reward_range=(least, largest) of a step gives bounds"
 
@@ -123,9 +124,9 @@ def start(
     if usual and not warms_up and reward_range is None:
         reward_range, range_from = known_range(stream.env), "known of it"
     if reward_range is None and (problem is not None or rewards == "known"):
-        range_from = "those of the problem" if problem is not None else "its transition table"
+        range_from = "those of the problem" if problem is not None else OF_TABLE
     elif reward_range is None:
-        reward_range, range_from = _range_of_table(stream), "its transition table"
+        reward_range, range_from = _range_of_table(stream), OF_TABLE
     follows = usual and reward_range is None and problem is None and rewards != "known"
     if learner is None and not warms_up:
         learner = default_learner(stream.observation_space, stream.terminal, bounded=not follows)

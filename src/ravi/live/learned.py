@@ -11,7 +11,7 @@ from ravi._jit.functions import sparing
 from ravi.core import Array, Floats
 from ravi.display.printable import counted, with_rows
 from ravi.live.agent import Agent
-from ravi.live.choices import Choices, no_interval
+from ravi.live.choices import OF_TABLE, Choices, no_interval
 from ravi.live.estimates import Estimate
 from ravi.live.intervals import CONFIDENCE, UNBOUNDED, Interval, interval, look
 from ravi.live.local_linear import LocalLinear
@@ -25,6 +25,7 @@ POLICIES = ("last", "output", "planned")
 CUT = "not estimated: {:,} times the environment cut a stretch short"
 LEARN_MORE = "; until_gap=GAP goes on until it is known to be within GAP of the best"
 PLAY_MORE = "; evaluate=STEPS with more steps narrows it"
+COMPUTE = "; ravi.evaluate(learned.policy(), ENV) computes it by the transition table"
 WIDE = 0.1  # of all that a return may be: an interval that says little
 NOT_PLAYED = "not estimated: evaluate=STEPS plays it for that many steps without learning"
 
@@ -238,7 +239,7 @@ class Learned:
         earns, worth = claims.get("the policy earns", NOT_PLAYED), claims["the policy is worth"]
         H, of = self.agent.table.problem.horizon, self.estimate
         if of is not None and not of.high - of.low <= WIDE * H * self.agent.range.width:
-            earns += PLAY_MORE
+            earns += COMPUTE if self.choices.range_from == OF_TABLE else PLAY_MORE
         if known is not None and not known.informative:
             worth += LEARN_MORE
         lines = [

@@ -134,7 +134,7 @@ class StreamTable:
         return layout
 
     def grow(self, states: int, actions: int) -> None:
-        """Buffer for more states and actions; what was seen stays."""
+        """Enlarge the table to these numbers of states and actions; what it holds stays."""
         if self.problem.features is not None or self.problem.pair_features is not None:
             raise InputError(f"{self.problem.name} has features; a table with features cannot grow")
         X, A, B = self.sizes
@@ -183,7 +183,7 @@ def lay_out_state(state: Any, layout: Exchange | Widening, sizes: tuple[int, int
     def change(leaf: Array) -> Array:
         return layout.lay_out(leaf[0])[None] if leaf.ndim == 4 and leaf.shape[1:] == sizes else leaf
 
-    return tree.mapped(change, state)
+    return tree.map_leaves(change, state)
 
 
 def move_counts(counts: Array, before: Array, after: Array) -> Array:

@@ -96,7 +96,8 @@ def evaluate(
     -------
     Evaluation
         Of numbers in an MDP: V^pi, Q^pi, the normalised return rho(pi), and a certified bound on their errors; in the
-        average reward gain and bias by state. Else the return in the units of the rewards, computed and sampled.
+        average reward, of a `Policy` too, gain and bias by state; in episodes V^pi and Q^pi by stage. Else the
+        return in the units of the rewards, computed and sampled.
 
     Examples
     --------
@@ -121,6 +122,8 @@ def evaluate(
     sampling: dict[str, Any] = {"cycles": cycles, "seed": seed, "confidence": confidence, "termination": termination}
     sampling |= {"allow_code": allow_code, "progress": progress}
     if isinstance(policy, Policy):
+        if is_an_mdp(on) and ids.mdp(on, discount=discount).criterion != "discounted":
+            return of_tables.evaluate(ids.mdp(on, discount=discount), policy.table, tol)
         return of_policies.evaluate(policy, ids.mdp(on, discount=discount) if is_an_mdp(on) else on, **sampling)
     if policy is None:
         raise InputError("policy is None: give an array, a Policy, or what ravi.solve or ravi.learn returns")

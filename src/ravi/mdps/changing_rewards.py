@@ -72,7 +72,7 @@ def changing(mdp: MDP, tables: Any, *, block: int = 1, clock: str = "plays") -> 
     made = replace(mdp, rewards=array.mean(0))
     return Changing(
         mdp=made,
-        tables=validation.sealed(array),
+        tables=validation.read_only_copy(array),
         block=validation.whole(block, "block"),
         clock=validation.one_of(clock, CLOCKS, "clock"),
     )

@@ -112,7 +112,7 @@ def from_features(
     psi, theta = validation.finite(features, "features"), validation.finite(parameter, "parameter")
     if psi.ndim != 4 or 0 in psi.shape:
         raise InputError(f"features has shape {psi.shape}, not (X, A, B, D)")
-    validation.shaped(theta, (psi.shape[3],), "parameter", "(D,)")
+    validation.check_shape(theta, (psi.shape[3],), "parameter", "(D,)")
     P = psi @ theta  # (X, A, B)
     P[(P < 0) & (P >= -ROUNDING)] = 0
     try:
@@ -134,9 +134,9 @@ def from_linear(
     if phi.ndim != 3:
         raise InputError(f"pair_features has shape {phi.shape}, not (X, A, D)")
     X, A, D = phi.shape
-    validation.shaped(m, (D, X), "measures", "(D, X)")
+    validation.check_shape(m, (D, X), "measures", "(D, X)")
     r = validation.finite(rewards, "rewards")
-    r = phi @ r if r.ndim == 1 and r.shape == (D,) else validation.shaped(r, (X, A), "rewards", "(X, A)")
+    r = phi @ r if r.ndim == 1 and r.shape == (D,) else validation.check_shape(r, (X, A), "rewards", "(X, A)")
     P = phi @ m
     wrong = (P < -validation.SUM_TOLERANCE) | ~np.isfinite(P)
     if wrong.any():
@@ -230,7 +230,11 @@ def _from_entries(
     initial: Any, *, reward_range: Any, renormalise: bool, name: str,
 ) -> MDP:  # fmt: skip
     """The MDP of the non-zero P(successor | pair) = value, in order; of each pair there are `count`."""
-    r = np.broadcast_to(r[:, None], (X, A)) if r.shape == (X,) else validation.shaped(r, (X, A), "r", "(X,) or (X, A)")
+    r = (
+        np.broadcast_to(r[:, None], (X, A))
+        if r.shape == (X,)
+        else validation.check_shape(r, (X, A), "r", "(X,) or (X, A)")
+    )
     rewards, units = scaled(r, None if reward_range is None else validation.units(reward_range, "reward_range"))
     successors, own = _padded(count, successor)
     P = np.zeros(successors.shape)
@@ -244,7 +248,13 @@ def _from_entries(
 
 def _numbers(r: Any, name: str = "r") -> np.ndarray:
     """Rewards as an array, of a sparse matrix too."""
-    return validation.finite(r.toarray() if hasattr(r, "tocoo") else r, name)
+    given = validation.array(r.toarray() if hasattr(r, "tocoo") else r, name)
+    if (given == -np.inf).any():
+        raise validation.InputError(
+            f"{validation.at(name, first(given == -np.inf))} is -inf; an action that a state does not have is given "
+            "the row and the reward of one that it has, as ravi.importers.quantecon does for a DiscreteDP"
+        )
+    return validation.finite(given, name)
 
 
 def reward_units(rewards: np.ndarray, *, zero: bool = False) -> tuple[float, float]:

@@ -39,7 +39,7 @@ import numpy as np
 
 from ravi._jit.functions import bound as bound_to
 from ravi._jit.functions import compiled
-from ravi._jit.teams import Buffer, alone, each, first, made, sync, team, team_max, team_min, team_sum
+from ravi._jit.teams import Buffer, allocate, alone, each, first, sync, team, team_max, team_min, team_sum
 from ravi.core import MDP, Array
 from ravi.planning.bellman import predecessors
 from ravi.planning.certificates import EPS, Tables, tables
@@ -125,7 +125,7 @@ def target_of(mdp: MDP, tol: float, patience: int = PATIENCE, *, shared: bool = 
 def follow(target: Target, tracked: Tracked, policy: Array, wanted: Array) -> None:
     """Bring `returns` and `error` to the policy that is played by the rows `policy` (n, X, A), for the seeds with
     wanted > 0; in place."""
-    room = made(scratch(policy.shape[1], policy.shape[2], 1))
+    room = allocate(scratch(policy.shape[1], policy.shape[2], 1))
     (FOLLOW if policy.shape[1] > SMALL else FOLLOW_SMALL)(0, len(wanted), *target, policy, wanted, *tracked, *room)
 
 

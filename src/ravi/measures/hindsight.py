@@ -110,10 +110,7 @@ def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = No
         if opening:
             opened(m, state, np.flatnonzero(path.length))
         epoch = np.zeros(0, np.int64) if by_play else state.epoch
-        _charge(
-            times, world.block, J, epoch, path.time, path.length, m.rho, m.loose, m.earned, m.error, m.plays, m.cursor,
-            m.earned_at, m.plays_at, m.last,
-        )  # fmt: skip
+        _charge(m, times, world.block, epoch, path.time, path.length)
         return m
 
     def results(m: Hindsight) -> dict[str, Array]:
@@ -178,19 +175,17 @@ def _close(m: Hindsight, rows: Array) -> None:
 
 
 @compiled
-def _charge(  # type: ignore[no-untyped-def]
-    times, block, J, epoch, first, length, rho, loose, earned, error, plays, cursor, earned_at, plays_at, last
-):
+def _charge(m, times, block, epoch, first, length):  # type: ignore[no-untyped-def]
     for i in range(first.shape[0]):
         for l in range(length[i]):
             t = first[i] + l
             clock = t if epoch.shape[0] == 0 else epoch[i]
-            j = (clock - 1) // block % J
-            earned[i] += rho[i, j]
-            error[i] += loose[i]
-            plays[i, j] += 1
-            last[i] = j
-            if times[cursor[i]] == t:
-                earned_at[i, cursor[i]] = earned[i]
-                plays_at[i, cursor[i]] = plays[i]
-                cursor[i] += 1
+            j = (clock - 1) // block % m.rho.shape[1]
+            m.earned[i] += m.rho[i, j]
+            m.error[i] += m.loose[i]
+            m.plays[i, j] += 1
+            m.last[i] = j
+            if times[m.cursor[i]] == t:
+                m.earned_at[i, m.cursor[i]] = m.earned[i]
+                m.plays_at[i, m.cursor[i]] = m.plays[i]
+                m.cursor[i] += 1

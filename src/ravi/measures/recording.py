@@ -3,16 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ravi._jit.functions import bound, compiled
-from ravi._jit.teams import made
+from ravi._jit.functions import bound, uncounted
+from ravi._jit.teams import allocate
 from ravi.core import Array, Measure, Path, Recorder
+from ravi.runtime.compiled import no_record
 
 
-@compiled
-def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
-    """In place of a `record`."""
+def take_over(kept: Array, policy: Array, path: Path) -> Array:
+    """Which seeds that played have another policy than the one kept (n,); it is kept from now on."""
+    changed = (path.length > 0) & (kept != policy).reshape(len(kept), -1).any(1)
+    kept[changed] = policy[changed]
+    return changed
 
 
 record_seed = no_record  # `bound` puts that of a measure here
@@ -48,20 +49,24 @@ def compiled_measure(
     Measure
     """
     scoring = recorder.here or recorder
-    loop = bound(_record_all, record_seed=scoring.record)
+    loop = uncounted(bound(_record_all, record_seed=scoring.record))
     last: tuple[Any, Any] = (None, None)  # the state of the measure, and what the function is given for it
 
     def record(m: Any, state: Any, path: Path, opening: bool) -> Any:
         nonlocal last
         if last[0] is not m:
-            last = m, made(scoring.own(m, 1, 1))
+            last = m, allocate(scoring.own(m, 1, 1))
         if before is not None:
             before(m, state, path, opening)
-        loop(last[1], opening, state.policy.reshape(len(path.length), -1, state.policy.shape[-1]), tuple(path))
+        policy = state.policy
+        if policy.ndim == 4:
+            policy = policy.reshape(len(policy), -1, policy.shape[-1])
+        loop(last[1], opening, policy, tuple(path))
         rows = scoring.rows(last[1]) if opening else ()
         if rows and scoring.log is not None:
-            idle = path.length == 0
-            scoring.log(m, tuple(np.where(idle, 0, row) for row in rows) if idle.any() else rows)
+            scoring.log(m, rows)
+            for row in rows:
+                row[:] = 0
         return m
 
     return Measure(name, init, record, results, recorder if declared else None)

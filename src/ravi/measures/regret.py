@@ -21,7 +21,7 @@ from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
 from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
 from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, scratch, target_of, track
-from ravi.measures.recording import compiled_measure
+from ravi.measures.recording import compiled_measure, take_over
 from ravi.planning.certificates import EPS, sweep_limit
 from ravi.planning.evaluation import staged_values
 from ravi.planning.solver import Solution
@@ -103,12 +103,13 @@ def regret(
         return of
 
     def log(m: Regret, rows: tuple[Array, ...]) -> None:
-        for T_k, gap_k in zip(*rows, strict=True):
-            m.starts.row()[:], m.gaps.row()[:] = T_k, gap_k
+        m.starts.append(rows[0])
+        m.gaps.append(rows[1])
 
     def bring(m: Regret, state: Any, path: Path, opening: bool) -> None:
-        if opening and isinstance(m.tracked, Staged):
-            rescore(mdp, m.tracked, state.policy, path.length, tol)
+        held: Any = m.tracked
+        if opening and (changed := take_over(held.policy, state.policy, path)).any():
+            _, held.returns[changed], held.error[changed] = staged_values(mdp, state.policy[changed], tol)
 
     some = Recorder(_RECORD_SCORED, lambda m, teams, rows: own((), m, rows), _rows_of(keep_epochs), log, reads=0)
     if episodic:
@@ -141,14 +142,6 @@ class Staged(NamedTuple):
 def no_stages(mdp: MDP, stages: int, n: int) -> Staged:
     """Before any policy."""
     return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
-
-
-def rescore(mdp: MDP, tracked: Staged, policy: Array, wanted: Array, tol: float) -> None:
-    """The returns of policies by age, of the seeds that are wanted and whose policy is another one; in place."""
-    for i in np.flatnonzero(wanted):
-        if not np.array_equal(tracked.policy[i], policy[i]):
-            tracked.policy[i] = policy[i]
-            _, tracked.returns[i : i + 1], tracked.error[i : i + 1] = staged_values(mdp, policy[i : i + 1], tol)
 
 
 def _score(scored, i, policy, lengths):  # type: ignore[no-untyped-def]

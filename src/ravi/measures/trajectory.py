@@ -15,7 +15,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import Buffer, each, first, sync, team, team_max, team_min
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
-from ravi.measures.recording import compiled_measure
+from ravi.measures.recording import compiled_measure, take_over
 from ravi.planning.bands import LONG
 from ravi.planning.certificates import EPS, half_width, span_goal, sweep_limit, tables
 from ravi.planning.evaluation import _evaluate, evaluate, staged_values
@@ -55,9 +55,7 @@ def trajectory(mdp: MDP, steps: int, points: int, solution: Solution, stages: in
         return evaluation.V[:, None], np.asarray(evaluation.error)
 
     def bring(m: Trajectory, state: Any, path: Path, opening: bool) -> None:
-        changed = (path.length > 0) & (m.policy != state.policy).reshape(len(m.policy), -1).any(1) & opening
-        if changed.any():
-            m.policy[changed] = state.policy[changed]
+        if opening and (changed := take_over(m.policy, state.policy, path)).any():
             V, error = values(m.policy[changed])
             m.loss[changed] = solution.V - V
             m.loss_error[changed] = solution.error + error

@@ -16,14 +16,19 @@ and both P V and its estimate are within sp/2 and (n/(n+1)) sp/2 of c. The secon
 of which Lemma 5.4 bounds the determinant; s is the noise, H/2 for V, 1 for V in parts of half its span.
 """
 
+from __future__ import annotations
+
 from math import log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ravi._jit.teams import beside
 from ravi.core import Array, Bonus, Data, Embedding, Estimator
-from ravi.estimators.centred import Standard
-from ravi.runtime.settings import by_pair
+from ravi.runtime.seedwise import by_pair
+
+if TYPE_CHECKING:
+    from ravi.estimators.centred import Standard
 
 
 def multiple_of_width(beta: float | Array, estimator: Estimator) -> Bonus:

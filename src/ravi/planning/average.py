@@ -30,7 +30,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Array, Floats, Ints, an_mdp
-from ravi.planning.bellman import deterministic
+from ravi.planning.bellman import deterministic, expect_with
 from ravi.planning.certificates import EPS, Tables, centre, tables
 from ravi.planning.methods import last_sweep
 from ravi.planning.sweeps import bellman_sweep
@@ -216,16 +216,21 @@ def _chains(arrays: Tables, policy: Array) -> Chains:
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
-    X, A, B = arrays.transitions.shape
-    weights = (policy[..., None] * arrays.transitions).ravel()
-    there = weights > 0
-    rows, columns = np.repeat(np.arange(X), A * B)[there], arrays.successors.ravel().astype(np.int64)[there]
-    P = sparse.csr_array((weights[there], (rows, columns)), (X, X))
+    X = len(arrays.rewards)
+    rows, columns, weights = _moves(arrays, policy[..., None] * arrays.transitions)
+    P = sparse.csr_array((weights, (rows, columns)), (X, X))
     _, component = connected_components(P, directed=True, connection="strong")
     leaves = np.zeros(component.max() + 1, np.bool_)
     leaves[component[rows[component[rows] != component[columns]]]] = True
     number = np.where(leaves, -1, np.cumsum(~leaves) - 1)
     return Chains(P, number[component].astype(np.int64))
+
+
+def _moves(arrays: Tables, weights: Array) -> tuple[Ints, Ints, Floats]:
+    """From where, to where and with what weight, for the weights (X, A, B) that are positive."""
+    flat, rows = weights.ravel(), np.repeat(np.arange(len(weights)), weights[0].size)
+    there = flat > 0
+    return rows[there], arrays.successors.ravel().astype(np.int64)[there], flat[there]
 
 
 def _values(chains: Chains, r: Array) -> tuple[Floats, Floats]:
@@ -364,13 +369,14 @@ def _iterate_policies(arrays: Tables, actions: Ints) -> tuple[Ints, Floats]:
     return actions, bias
 
 
-def _ahead(arrays: Tables, V: Array, r: Array) -> Array:
-    return r + (arrays.transitions * V[arrays.successors]).sum(-1)
+def expected(arrays: Tables, V: Array) -> Array:
+    """P V   (X, A)."""
+    return expect_with(arrays.successors, arrays.transitions, V)
 
 
 def _close(arrays: Tables, actions: Ints, V: Array, r: Array) -> Array:
     """Which actions are as good as those at hand by r + P V, but for rounding: (X, A)."""
-    Q = _ahead(arrays, V, r)
+    Q = r + expected(arrays, V)
     own = Q[np.arange(len(Q)), actions]
     close: Array = own[:, None] - Q <= TIE * _scale(arrays, V)[:, None]
     return close
@@ -378,9 +384,9 @@ def _close(arrays: Tables, actions: Ints, V: Array, r: Array) -> Array:
 
 def _better(arrays: Tables, actions: Ints, V: Array, r: Array, among: Array) -> Ints | None:
     """The best of these actions by r + P V, where it is better than that at hand; None where it is nowhere."""
-    Q = np.where(among, _ahead(arrays, V, r), -np.inf)
-    rows = np.arange(len(Q))
-    moved = Q.max(-1) > _ahead(arrays, V, r)[rows, actions] + TIE * _scale(arrays, V)
+    ahead = r + expected(arrays, V)
+    Q, rows = np.where(among, ahead, -np.inf), np.arange(len(ahead))
+    moved = Q.max(-1) > ahead[rows, actions] + TIE * _scale(arrays, V)
     return np.where(moved, Q.argmax(-1), actions) if moved.any() else None
 
 
@@ -417,10 +423,10 @@ def reachable(arrays: Tables, initial: Array) -> Array:
     from scipy import sparse
     from scipy.sparse.csgraph import breadth_first_order
 
-    X, A, B = arrays.transitions.shape
-    there = arrays.transitions.ravel() > 0
-    rows, columns = np.repeat(np.arange(X), A * B)[there], arrays.successors.ravel().astype(np.int64)[there]
-    begin = np.flatnonzero(initial > 0)
+    X, begin = len(initial), np.flatnonzero(initial > 0)
+    if len(begin) == X:
+        return np.ones(X, np.bool_)
+    rows, columns, _ = _moves(arrays, arrays.transitions)
     rows, columns = np.append(rows, np.full(len(begin), X)), np.append(columns, begin)
     graph = sparse.csr_array((np.ones(len(rows), np.int8), (rows, columns)), (X + 1, X + 1))
     found = np.zeros(X + 1, np.bool_)

@@ -4,6 +4,7 @@
     Q_h = Pi_H[r + gamma (<theta_hat, phi_h> + beta ||phi_h||_{Lambda^{-1}})]
     V_h(x) = max_a Q_h(x, a)              `greedy_pass`, which writes the greedy policy too (ties: the first action)
     V_h(x) = sum_a pi_h(a | x) Q_h(x, a)  `policy_pass`
+                                                           or by a mirror step, `mirror_pass`
 
 where Pi_H truncates to [0, H]. Stage S - 1 has phi = 0 and Q = r. In episodes S is their length and gamma = 1. With S =
 ceil(ln(H / eps) / ln(1 / gamma)) what lies beyond the stages is worth at most gamma^S H <= eps
@@ -23,6 +24,7 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Problem
+from ravi.planning.mirror import step_in_place
 
 
 class Lists(NamedTuple):
@@ -47,23 +49,19 @@ def lists(problem: Problem) -> Lists:
     used = (psi != 0).any(1)  # (X A, d)
     sizes = used.sum(1)
     pair = np.argsort(-sizes, kind="stable")
-    m = max(1, int(sizes.max()))
-    coordinate, start = np.zeros((m, X * A), np.int32), np.zeros((m, X * A + 1), np.int64)
-    successor, value = [], []
-    entries = 0
-    for j in range(m):
-        for q, p in enumerate(pair):
-            start[j, q] = entries
-            if j < sizes[p]:
-                coordinate[j, q] = c = np.flatnonzero(used[p])[j]
-                b = np.flatnonzero(psi[p, :, c])
-                successor.append(successors[p, b])
-                value.append(psi[p, b, c])
-                entries += b.size
-        start[j, X * A] = entries
+    rank, m = np.argsort(pair), max(1, int(sizes.max()))
+    number = used.cumsum(1) - 1  # j of a coordinate of a pair
+    coordinate, many = np.zeros((m, X * A), np.int32), np.zeros((m, X * A), np.int64)
+    p, c = np.nonzero(used)
+    coordinate[number[p, c], rank[p]] = c
+    many[number[p, c], rank[p]] = np.count_nonzero(psi, 1)[p, c]
+    ends = many.cumsum().reshape(m, X * A)
+    start = np.concatenate([(ends - many)[:, :1], ends], 1)
+    p, b, c = np.nonzero(psi)
+    order = np.lexsort((b, rank[p], number[p, c]))
+    p, b, c = p[order], b[order], c[order]
     count = (sizes[:, None] > np.arange(m)).sum(0)
-    flat = np.concatenate(successor or [np.zeros(0, np.int32)]), np.concatenate(value or [np.zeros(0)])
-    return Lists(pair, np.argsort(pair), count, coordinate, start, *flat)
+    return Lists(pair, rank, count, coordinate, start, successors[p, b], psi[p, b, c])
 
 
 @compiled
@@ -141,6 +139,23 @@ def greedy_pass(psi, r, gamma, H, theta, inverse, beta, due, V, policy):  # type
                 if policy[i, h, x, best] != 1.0:
                     policy[i, h, x] = 0.0
                     policy[i, h, x, best] = 1.0
+
+
+@compiled
+def mirror_pass(psi, r, H, theta, inverse, beta, eta, log_policy, policy, V, Q):  # type: ignore[no-untyped-def]
+    """V (n, S + 1, X), Q, log pi and pi (n, S, X, A), in place: the policy of a stage makes a mirror step on its own Q,
+    and V is the value of that step. H: (S,), the largest Q of a stage. eta: (1,)."""
+    n, S, X, A = policy.shape
+    m, pairs = psi.coordinate.shape
+    t, G, phi = np.empty((m, pairs)), np.empty((m * (m + 1) // 2, pairs)), np.zeros((m, pairs))
+    row, mean, square = np.empty(pairs), np.empty(pairs), np.empty(pairs)
+    rewards = r.ravel()
+    for i in range(n):
+        _gather(psi, theta[i], inverse[i], t, G)
+        V[i, S] = 0.0
+        for h in range(S - 1, -1, -1):
+            _stage(psi, rewards, 1.0, H[h], t, G, beta[i], V[i, h + 1], phi, row, mean, square, Q[i, h].ravel())
+            step_in_place(h, h + 1, log_policy[i], policy[i], Q[i], eta, V[i])
 
 
 @compiled

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike
 from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi.core import MDP, AnyMDP, Array, Floats, Problem, an_mdp
-from ravi.planning.average import evaluate_average
 from ravi.planning.bands import LONG, band_of, banded_values
 from ravi.planning.certificates import (
     EPS,
@@ -38,7 +37,6 @@ from ravi.planning.certificates import (
     tables,
 )
 from ravi.planning.chains import ELIMINATED, eliminated_values, policy_chain, relative_values
-from ravi.planning.episodes import evaluate_episodes
 from ravi.planning.sweeps import policy_sweep
 from ravi.runtime.walk import normalised
 from ravi.validation import policy_table
@@ -105,8 +103,16 @@ def evaluate(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     """
     mdp = an_mdp(mdp)
     if mdp.criterion != "discounted":
-        found: Any = evaluate_episodes(mdp, policy) if mdp.criterion == "episodic" else evaluate_average(mdp, policy)
-        return found  # what the criterion has
+        found: Any  # what the criterion has
+        if mdp.criterion == "episodic":
+            from ravi.planning.episodes import evaluate_episodes
+
+            found = evaluate_episodes(mdp, policy)
+        else:
+            from ravi.planning.average import evaluate_average
+
+            found = evaluate_average(mdp, policy)
+        return found
     batch = policy_table(policy, mdp)
     tol = validation.positive(tol, "tol")
     single = batch.ndim == 2

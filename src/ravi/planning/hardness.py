@@ -25,7 +25,7 @@ from math import inf, nan
 import numpy as np
 
 from ravi.core import AnyMDP, Array, Floats, Ints, an_mdp
-from ravi.planning.average import AverageSolution, evaluate_chains, expected_sum, reachable, solve_average
+from ravi.planning.average import AverageSolution, evaluate_chains, expected, expected_sum, reachable, solve_average
 from ravi.planning.certificates import Tables, tables
 
 MOST = 1000  # states, up to which the diameter is computed
@@ -127,7 +127,7 @@ def hardness(mdp: AnyMDP) -> Hardness:
     off, note = _bias_error(arrays, solution, starts)
     notes += [note] * bool(note)
     h = solution.bias
-    ahead = (arrays.transitions * h[arrays.successors]).sum(-1)
+    ahead = expected(arrays, h)
     spread = (arrays.transitions * (h[arrays.successors] - ahead[..., None]) ** 2).sum(-1)[starts]
     gaps = (solution.gain + h[:, None] - arrays.rewards - ahead)[starts]
     rounding = arrays.grain * (1 + float(np.abs(h).max()))
@@ -229,7 +229,7 @@ def _bias_error(arrays: Tables, solution: AverageSolution, starts: Array) -> tup
         return inf, f"the bias is not known: {why}"
     h, width = solution.bias, 2 * solution.gain_error
     Delta = solution.gain + solution.gain_error + h[:, None] - arrays.rewards
-    Delta = np.maximum(Delta - (arrays.transitions * h[arrays.successors]).sum(-1), 0.0)
+    Delta = np.maximum(Delta - expected(arrays, h), 0.0)
     s = _center(arrays, found.recurrent == classes[0], actions)
     steps, most = expected_sum(arrays, actions, s, np.ones(X)), np.zeros(X)
     below = width * float(steps[starts].max())
@@ -239,7 +239,7 @@ def _bias_error(arrays: Tables, solution: AverageSolution, starts: Array) -> tup
         most = expected_sum(arrays, actions, s, gain[np.arange(X), actions])
         if not most.max() <= 1 + np.ptp(h):
             break
-        Q = gain + (arrays.transitions * most[arrays.successors]).sum(-1)
+        Q = gain + expected(arrays, most)
         Q[s] = 0.0
         best = Q.max(-1)
         if (best - most)[starts].max() <= width:

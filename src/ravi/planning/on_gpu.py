@@ -80,7 +80,7 @@ def last_sweep_on_gpu(tables: Tables, tol: float, method: str) -> Sweep:
     def each_state(loop: Any, *arguments: Any) -> None:
         device.over_seeds_there(loop, X, tuple(views.get(id(one), one) for one in arguments), threads=1)
 
-    own = Work(each_state, tables, teams.mapped(by_state, tables), tol, SWEEPS[method], *arrays, chain)
+    own = Work(each_state, tables, teams.map_leaves(by_state, tables), tol, SWEEPS[method], *arrays, chain)
     with device.here_is(memory):
         (low, high, size), backups, sweeps = LOOP(own, sweep_limit(tables.discount, tables.grain))
     Q, TW, greedy = map(cupy.asnumpy, (own.Q, own.TW, own.greedy))

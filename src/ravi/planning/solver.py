@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ravi import validation
 from ravi.core import AnyMDP, Floats, an_mdp
-from ravi.planning.average import solve_average
 from ravi.planning.bellman import deterministic
 from ravi.planning.certificates import EPS, half_width, mean, tables
-from ravi.planning.episodes import solve_episodes
 from ravi.planning.methods import BY_NAME, last_sweep
-from ravi.runtime.gpu import DEVICES
 
 if TYPE_CHECKING:
     from ravi.display.style import Drawn
@@ -143,14 +140,22 @@ def solve(
     mdp = an_mdp(mdp)
     tol = validation.positive(tol, "tol")
     validation.one_of(method, METHODS, "method")
-    validation.one_of(device, DEVICES, "device")
+    validation.one_of(device, validation.DEVICES, "device")
     if mdp.criterion != "discounted":
         if (method, device) != (METHODS[0], "cpu"):
             raise validation.InputError(
                 f"{mdp.name} is {validation.OF_CRITERION[mdp.criterion]}: there is one method, on the CPU"
             )
-        found: Any = solve_episodes(mdp) if mdp.criterion == "episodic" else solve_average(mdp, tol)
-        return found  # what the criterion has
+        found: Any  # what the criterion has
+        if mdp.criterion == "episodic":
+            from ravi.planning.episodes import solve_episodes
+
+            found = solve_episodes(mdp)
+        else:
+            from ravi.planning.average import solve_average
+
+            found = solve_average(mdp, tol)
+        return found
     arrays = tables(mdp)
     if device == "gpu":
         from ravi.planning.on_gpu import last_sweep_on_gpu

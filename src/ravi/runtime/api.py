@@ -24,12 +24,11 @@ from ravi._jit.functions import effort, sparing
 from ravi.core import MDP, Array, Floats, Ints, Learner, Measure
 from ravi.display.progress import Progress, telling, wanted
 from ravi.runtime import compiled as compiled_driver
-from ravi.runtime import gpu as devices
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task
+from ravi.runtime.compiled import Batch, Task
 from ravi.runtime.result import Options, Run, versions
-from ravi.runtime.settings import alike, learner_of
-from ravi.runtime.world import Named, Scores, World, taken_up, world_named
+from ravi.runtime.seedwise import alike, learner_of
+from ravi.runtime.world import Named, Scores, World, find_world, stored_batch
 
 
 class Look(NamedTuple):
@@ -179,7 +178,7 @@ def run_settings(
     threads: int | None = None,
 ) -> list[Run]:  # fmt: skip
     """`run` of each of these learners, with the same bits: as one batch if they differ only in `scale`, `step_scale`,
-    `eta` and `beta` and their learner supports it (`ravi.runtime.settings`), else one after the other.
+    `eta` and `beta` and their learner supports it (`ravi.runtime.seedwise`), else one after the other.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def run_settings(
     [0.1, 0.2]
     """
     T, controls = validation.steps(steps), Controls.checked(pause, stop, progress, callback, device, threads)
-    world = world_named(mdp)
+    world = find_world(mdp)
     given = _one_or_more(learners, "learners", "a list of learners, each itself or its id")
     several = [world.learner(one, T) for one in given]
     keys = np.array(validation.seeds(seeds), np.uint64)
@@ -309,7 +308,7 @@ def resume_settings(
     controls = Controls.checked(pause, stop, progress, callback, device, threads)
     runs = _one_or_more(stopped, "stopped", "a list of runs")
     given = _one_or_more(learners, "learners", "a list of learners, one of each run")
-    world, several = world_named(mdp), list[Learner]()
+    world, several = find_world(mdp), list[Learner]()
     if len(given) != len(runs):
         raise validation.InputError(f"learners are {len(given)}, and there are {len(runs)} stopped runs")
     for one, learner in zip(runs, given, strict=True):
@@ -344,7 +343,7 @@ def check_device(device: str, learner: Learner, mdp: Named, steps: int, record: 
 
 def side_by_side(learner: Learner, mdp: Named, steps: int, seed: int, record: Sequence[str], points: int) -> int:
     """How many seeds of such a run go side by side: a wider batch is no faster, and takes more memory."""
-    world, measures = world_named(mdp), _as_in_suites(learner, mdp, steps, record, points)
+    world, measures = find_world(mdp), _as_in_suites(learner, mdp, steps, record, points)
     return max(1, int(CACHE / world.size(world.begin(learner, np.array([seed], np.uint64), measures))))
 
 
@@ -396,7 +395,7 @@ class Controls(NamedTuple):
             validation.function(stop, "stop"),
             wanted(progress),
             validation.function(callback, "callback"),
-            validation.one_of(device, devices.DEVICES, "device"),
+            validation.one_of(device, validation.DEVICES, "device"),
             len(os.sched_getaffinity(0)) if threads is None else validation.whole(threads, "threads"),
         )
 
@@ -441,10 +440,12 @@ def _run_groups(groups: Sequence[Group], world: World, own: Sequence[Measure], c
 def can_run(device: str, learner: Learner, measures: Sequence[Measure]) -> None:
     """An error, before anything starts, where a run cannot be on a device."""
     if device == "gpu":
-        why = compiled_driver.why_not(learner, measures, compiled_driver.on_gpu(measures))
+        why = compiled_driver.why_not(learner, measures, [one.recorder for one in measures])
         if why is not None:
             raise validation.InputError(f"device=gpu: {why}; docs/guides/gpu.md lists what does")
-        devices.target()
+        from ravi.runtime import gpu
+
+        gpu.target()
 
 
 def _run_group(group: Group, world: World, scores: Scores, controls: Any) -> list[Run]:
@@ -524,7 +525,7 @@ def plain_settings(learner: Learner) -> dict[str, Any]:
 def _resumed_batch(stopped: Run, learner: Learner, world: World, chosen: Sequence[Measure]) -> Batch:
     """The batch of a stopped run."""
     if isinstance(stopped.batch, dict):  # from a file
-        return taken_up(world, stopped, learner, chosen)
+        return stored_batch(world, stopped, learner, chosen)
     batch: Batch = stopped.batch
     if len(chosen) != len(batch.records):
         raise validation.InputError("the stopped run was made with other measures than these")
@@ -550,7 +551,7 @@ def _as_in_suites(learner: Learner, mdp: Named, steps: int, record: Sequence[str
         "record": [name for name in record if name in OPTIONAL], "points": points, "pad": False, "keep_epochs": False,
         "measured": True,
     }  # fmt: skip
-    return world_named(mdp).scores(learner, steps, options).measures
+    return find_world(mdp).scores(learner, steps, options).measures
 
 
 def _one_or_more(given: Any, name: str, wanted: str) -> list[Any]:

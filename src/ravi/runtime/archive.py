@@ -29,7 +29,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import cache
 from hashlib import sha256
 from math import isfinite, prod
 from types import NoneType, UnionType
@@ -199,58 +198,44 @@ def typed(
         raise InputError(f"it has no {', '.join(missing)}")
     held = {name: header[name] for name in types if name in header}
     for name, value in held.items():
-        is_right, words = _rule(types[name])
-        if not is_right(value):
+        if not _is_of(value, types[name]):
             text = repr(value)
             text = text if len(text) <= 60 else text[:57] + "..."
-            raise InputError(f"its {place}{name} is {text}, not {words}")
+            raise InputError(f"its {place}{name} is {text}, not {_in_words(types[name])}")
     return held
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+WORDS = {Any: "", str: "a text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
 
-def _is_number(value: Any) -> bool:
-    small = _is_whole(value) and abs(value) <= sys.float_info.max
-    return small or (isinstance(value, float) and isfinite(value))
-
-
-# Whether a value is of a type, and the type in words.
-RULES: dict[Any, tuple[Callable[[Any], bool], str]] = {
-    Any: (lambda value: True, ""),
-    str: (lambda value: isinstance(value, str), "a text"),
-    int: (_is_whole, "a whole number"),
-    float: (_is_number, "a number"),
-    bool: (lambda value: isinstance(value, bool), "true or false"),
-    NoneType: (lambda value: value is None, "null"),
-}
-
-
-@cache
-def _rule(kind: Any) -> tuple[Callable[[Any], bool], str]:
-    """The rule of a type, also of one that is made of others."""
-    if kind in RULES:
-        return RULES[kind]
-    origin = get_origin(kind)
-    rules, kinds = zip(*map(_rule, get_args(kind)), strict=True)
-    first, last = rules[0], rules[-1]
-    if origin is list:
-        of = f" of which each entry is {kinds[0]}" if kinds[0] else ""
-        return lambda value: isinstance(value, list) and all(map(first, value)), f"a list{of}"
-    if origin is dict:
-        of = f" of which each value is {kinds[1]}" if kinds[1] else ""
-        return lambda value: isinstance(value, dict) and all(map(last, value.values())), f"an object{of}"
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, also of one that is made of others."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, one) for one in inner)
     if origin is tuple:
-        return (
-            lambda value: (
-                isinstance(value, (list, tuple))
-                and len(value) == len(rules)
-                and all(rule(one) for rule, one in zip(rules, value, strict=True))
-            )
-        ), f"[{', '.join(kinds)}]"
-    assert origin in (Union, UnionType)
-    return lambda value: any(rule(value) for rule in rules), " or ".join(kinds)
+        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(_is_of, value, inner))
+    if origin is not None:
+        return isinstance(value, origin) and all(
+            _is_of(one, inner[-1]) for one in (value.values() if origin is dict else value)
+        )
+    if kind is float:
+        small = _is_of(value, int) and abs(value) <= sys.float_info.max
+        return small or (isinstance(value, float) and isfinite(value))
+    return kind is Any or (isinstance(value, kind) and isinstance(value, bool) == (kind is bool))
+
+
+def _in_words(kind: Any) -> str:
+    """A type in words."""
+    origin, inner = get_origin(kind), [*map(_in_words, get_args(kind))]
+    if origin in (Union, UnionType):
+        return " or ".join(inner)
+    if origin is tuple:
+        return f"[{', '.join(inner)}]"
+    if origin is not None:
+        what, part = ("an object", "value") if origin is dict else ("a list", "entry")
+        return f"{what} of which each {part} is {inner[-1]}" if inner[-1] else what
+    return WORDS[kind]
 
 
 # Archives.

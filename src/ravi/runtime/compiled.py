@@ -9,10 +9,14 @@ others are run by `ravi.runtime.python`, with the same bits.
 from __future__ import annotations
 
 import time
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
+from inspect import signature
+from math import ceil, isfinite
+from math import log as logarithm
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -22,7 +26,6 @@ from ravi._jit import teams
 from ravi._jit.functions import compiled, effort, instance, uncounted
 from ravi._jit.teams import NEVER, Buffer, enough, first, seeds, some, sync
 from ravi.core import Array, Learner, Measure, Recorder
-from ravi.runtime.python import Batch, Task, path_length
 from ravi.runtime.walk import NO_AGES, NO_VISITS, World, check_policies, empty_path, steps_with
 from ravi.runtime.walk import learn as nothing
 
@@ -34,12 +37,48 @@ MOST = 4096  # epochs of a call, at most
 ROWS = 64  # epochs of a call on a CPU for which there is room, whatever the number of seeds
 
 
+class Batch(NamedTuple):
+    """All that a run carries from one epoch to the next, seeds first."""
+
+    walkers: Any
+    state: Any
+    records: tuple[Any, ...]
+
+    def plays(self, T: int) -> int:
+        """The steps that all seeds have made together, up to T each."""
+        return int(np.minimum(self.walkers.time, T).sum())
+
+
+class Task(NamedTuple):
+    """What a driver is to do with seeds: to take them from where they stand to where they stop."""
+
+    learner: Learner
+    world: World
+    T: int
+    H: float
+    pad: bool  # play on to the reset after T, without learning
+    measures: Sequence[Measure]
+    pause: int | None  # stop when every seed has made so many steps
+    stopped: Callable[[], bool]  # or when this says so
+    tell: Callable[[Sequence[Batch]], None] | None  # where all seeds stand
+
+    @property
+    def last(self) -> int:
+        """The steps that every seed is to make, at least."""
+        return self.T if self.pause is None else min(self.T, self.pause)
+
+
+def path_length(n: int, H: float, resets: bool) -> int:
+    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
+    return min(max(64, ceil(H * (logarithm(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
+
+
 @compiled
 def no_record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     """The `record` of a measure that there is not: it does nothing."""
 
 
-plan, walk = nothing, nothing  # `framed` puts those of a run here
+plan, walk = nothing, nothing  # `run_function` puts those of a run here
 one = two = three = four = five = no_record
 
 
@@ -95,14 +134,9 @@ def why_not(learner: Learner, measures: Sequence[Measure], recorders: Sequence[R
     return f"the measure {strange[0]} does not run there" if strange else None
 
 
-def on_gpu(measures: Sequence[Measure]) -> list[Recorder | None]:
-    """The recorders of a GPU."""
-    return [measure.recorder for measure in measures]
-
-
 def on_cpu(measures: Sequence[Measure]) -> list[Recorder | None]:
     """The recorders that give the bits of the measures' own `record` on a CPU."""
-    found = [None if one is None else one.here or one for one in on_gpu(measures)]
+    found = [one.recorder and (one.recorder.here or one.recorder) for one in measures]
     return [one if one is not None and one.exact else None for one in found]
 
 
@@ -118,7 +152,7 @@ def functions(learner: Learner, recorders: Sequence[Recorder]) -> tuple[Any, ...
     return learner.seedwise.plan, learner.seedwise.learn, *[one.record for one in recorders]
 
 
-def framed(plan: Any, learn: Any, *records: Any) -> Any:
+def run_function(plan: Any, learn: Any, *records: Any) -> Any:
     """`_advance` with these functions bound: a Python function, to be compiled for its target. Its name is a digest of
     theirs, which together are longer than a file system takes."""
     named = dict(zip(NAMES, [*records, *[no_record] * (len(NAMES) - len(records))], strict=True))
@@ -127,32 +161,14 @@ def framed(plan: Any, learn: Any, *records: Any) -> Any:
     return FunctionType(made.__code__.replace(co_name=name, co_qualname=name), made.__globals__, name)
 
 
-class Arguments(NamedTuple):
-    """The arguments of `_advance` after `epochs` and `mark`."""
-
-    row: Array
-    T: int
-    padded: bool
-    reset_ends: bool
-    world: Any
-    policy: Array
-    by_stage: Array
-    walkers: Any
-    path: Any
-    over: Array
-    deadline: Array
-    visits: Array
-    ages: Array
-    ahead: Any
-    written: int  # of the path
-    own: Any
-    kept: Any
+# The arguments of `_advance` after `epochs` and `mark`.
+Arguments: Any = namedtuple("Arguments", [*signature(_advance).parameters][2:])  # type: ignore[misc]
 
 
 def arguments(
     learner: Learner, world: World, T: int, pad: bool, recorders: Sequence[Recorder], batch: Any, *, teams: int,
     epochs: int, length: int,
-) -> Arguments:  # fmt: skip
+) -> Any:  # fmt: skip
     """The arguments of `_advance` after `epochs` (at most so many) and `mark`, with paths of `length` steps: nested
     tuples of numbers, of arrays and views of the batch's arrays, and of `ravi._jit.teams.Buffer`."""
     seedwise = learner.seedwise
@@ -161,7 +177,7 @@ def arguments(
     staged, A = state.policy.ndim == 4, state.policy.shape[-1]
     kept = [recorder.own(m, teams, epochs) for recorder, m in zip(recorders, batch.records, strict=True)]
     written = 2 if pad or seedwise.joint else max((recorder.reads for recorder in recorders), default=0)
-    return Arguments(
+    return Arguments(  # type: ignore[call-arg]
         np.zeros(1, np.int64), T, pad, seedwise.reset, tuple(world), state.policy.reshape(n, -1, A),
         state.policy if staged else state.policy[:, None], tuple(batch.walkers), tuple(empty_path(n, length)),
         np.ones(n, np.uint8), np.zeros(n, np.int64), NO_VISITS, state.age if staged else NO_AGES,
@@ -194,7 +210,7 @@ class OnCpu:
         given = arguments(
             learner, task.world, task.T, task.pad, recorders, batch, teams=1, epochs=self.most, length=length
         )
-        self.arguments = teams.made(given)
+        self.arguments = teams.allocate(given)
         self.function = function_of(*functions(learner, recorders))
 
     def run(self, epochs: int) -> None:
@@ -215,9 +231,9 @@ class OnCpu:
 
 @cache
 def function_of(*functions: Any) -> Any:
-    """What `framed` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, and so
+    """What `run_function` makes of these functions, for a CPU; other threads run meanwhile. It allocates nothing, so it
     counts no references."""
-    return uncounted(framed(*functions), nogil=True)
+    return uncounted(run_function(*functions), nogil=True)
 
 
 def log(
@@ -260,7 +276,7 @@ def advance(
 ) -> None:  # fmt: skip
     """Run until all seeds have made T steps, or as many as the pause asks for, or until the run is stopped. each: takes
     all targets through so many epochs, at most `most`; call: seconds that this takes, about."""
-    times, epochs, told = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
+    times, epochs, reported = [batch.walkers.time for batch in batches], min(FIRST, most), 0.0
     while min(int(part.min()) for part in times) < task.last and not task.stopped():
         began = time.perf_counter()
         each(epochs)
@@ -270,8 +286,8 @@ def advance(
         epochs = int(min(max(epochs * min(call / max(now - began, 1e-3), 4.0), 1), most))
         if effort.allowance > 0:
             effort.done = float(np.mean([part.mean() for part in times])) / task.T
-        if task.tell is not None and now > told:
-            told = now + CALL
+        if task.tell is not None and now > reported:
+            reported = now + CALL
             task.tell(batches)
     for target in targets:
         target.finish()

@@ -25,11 +25,10 @@ from ravi._jit.functions import instance
 from ravi.core import Array, Path
 from ravi.runtime import compiled as compiled_driver
 from ravi.runtime import tree
-from ravi.runtime.python import Batch, Task, path_length
+from ravi.runtime.compiled import Batch, Task, path_length
 from ravi.runtime.walk import padding
 from ravi.validation import install_command
 
-DEVICES = ("cpu", "gpu")
 BLOCK = 128  # threads of a block
 WIDE = 32  # threads of a team that goes through epochs, at most: a warp
 WIDEST, FULL = 256, 2**18  # the most threads of a team that loops over seeds; of all teams together, about
@@ -69,8 +68,8 @@ def target() -> Target:
 
 @cache
 def kernel(registers: int, threads: int, *functions: Any) -> Any:
-    """The kernel that `compiled_driver.framed` makes of these functions, for teams of so many threads."""
-    return cuda_words().jit(compiled_driver.framed(*functions), max_registers=registers, lto=False)
+    """The kernel that `compiled_driver.run_function` makes of these functions, for teams of so many threads."""
+    return cuda_words().jit(compiled_driver.run_function(*functions), max_registers=registers, lto=False)
 
 
 def _place(array: Array) -> tuple[int, int]:
@@ -147,7 +146,7 @@ class OnGpu:
             length = STRETCH
         self.mark, self.ends = int(batch.walkers.time.min()), max(task.world.restart, SELDOM)
         self.memory = Memory(self.cupy, self.cuda)
-        recorders = [one for one in compiled_driver.on_gpu(task.measures) if one is not None]
+        recorders = [one.recorder for one in task.measures if one.recorder is not None]
         self.here = compiled_driver.arguments(
             learner, task.world, task.T, task.pad, recorders, batch, teams=teams_there, epochs=compiled_driver.MOST,
             length=min(task.T, length),
@@ -173,8 +172,8 @@ class OnGpu:
                 return self.memory.constant(leaf)
             return self.memory.there(leaf)
 
-        plain = teams.mapped(self.memory.there, self.here._replace(own=(), kept=()))
-        own, kept = (teams.mapped(there, part) for part in (self.here.own, self.here.kept))
+        plain = teams.map_leaves(self.memory.there, self.here._replace(own=(), kept=()))
+        own, kept = (teams.map_leaves(there, part) for part in (self.here.own, self.here.kept))
         return plain._replace(own=own, kept=kept)
 
     def run(self, epochs: int) -> None:
@@ -215,8 +214,8 @@ class Joint(OnGpu):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         there = self.memory.of
-        self.state = tree.mapped(there, self.batch.state)
-        self.aside = tree.mapped(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
+        self.state = tree.map_leaves(there, self.batch.state)
+        self.aside = tree.map_leaves(lambda leaf: leaf.copy(), self.state)  # of seeds that have ended, as they ended
         self.path = Path(*(there(array) for array in self.here.path))
         self.time = there(self.batch.walkers.time)
         self.finished = self.time >= self.task.T
@@ -323,7 +322,7 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
 
     stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
     with compiling(threads):
-        _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.mapped(there, arguments))
+        _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.map_leaves(there, arguments))
 
 
 teams.gpu = teams.Gpu(over_seeds_there, constant_there)

@@ -6,51 +6,19 @@ not depend on its batch.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from math import ceil, isfinite, log
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ravi._jit.functions import effort
 from ravi._jit.teams import NEVER
-from ravi.core import Array, Learner, Measure, Until
+from ravi.core import Array, Until
 from ravi.runtime import tree
-from ravi.runtime.walk import World, check_policies, empty_path, walk
+from ravi.runtime.compiled import Batch, Task, path_length
+from ravi.runtime.walk import check_policies, empty_path, walk
 
 OFTEN = 0.1  # seconds between two times that progress is told
 BRIEF = 64  # steps of a path where Python may run the loop over them: it soon looks how long that takes
-
-
-class Batch(NamedTuple):
-    """All that a run carries from one epoch to the next, seeds first."""
-
-    walkers: Any
-    state: Any
-    records: tuple[Any, ...]
-
-    def plays(self, T: int) -> int:
-        """The steps that all seeds have made together, up to T each."""
-        return int(np.minimum(self.walkers.time, T).sum())
-
-
-class Task(NamedTuple):
-    """What a driver is to do with seeds: to take them from where they stand to where they stop."""
-
-    learner: Learner
-    world: World
-    T: int
-    H: float
-    pad: bool  # play on to the reset after T, without learning
-    measures: Sequence[Measure]
-    pause: int | None  # stop when every seed has made so many steps
-    stopped: Callable[[], bool]  # or when this says so
-    tell: Callable[[Sequence[Batch]], None] | None  # where all seeds stand
-
-    @property
-    def last(self) -> int:
-        """The steps that every seed is to make, at least."""
-        return self.T if self.pause is None else min(self.T, self.pause)
 
 
 def run(task: Task, batch: Batch) -> Batch:
@@ -105,11 +73,6 @@ def run(task: Task, batch: Batch) -> Batch:
     if tell is not None:
         tell([batch])
     return batch
-
-
-def path_length(n: int, H: float, resets: bool) -> int:
-    """Steps that a path has room for: most epochs that end at resets; a longer epoch comes in stretches."""
-    return min(max(64, ceil(H * (log(n) + 7))) if resets and isfinite(H) else 1000, max(64, 2**22 // n))
 
 
 def _pad(task: Task, batch: Batch, path: Any, finished: Array) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from ravi import validation
 from ravi.core import Array, Floats, Ints
 from ravi.display import printable
 from ravi.measures.curve import grid
-from ravi.runtime import archive, tree
+from ravi.runtime import tree
 from ravi.validation import require_pandas
 
 if TYPE_CHECKING:
@@ -62,39 +62,23 @@ def counted() -> list[str]:
     return [file.as_posix() for file in inside if file.parts[0] not in APART | FILES_APART]
 
 
-# The axes of the arrays that a run shows, by the kind of its world.
-STANDS = {"walkers.time": ["seeds"], "state.policy": ["seeds", "..."]}
-REGRET = {"regret": ["seeds", "times"], "regret_total": ["seeds"], "regret_error": ["seeds"]}
-RESULTS = {
-    "tabular": REGRET | {
-        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
-        "reward_total": ["seeds"], "output_policy": ["seeds", "..."],
-    },
-    "continuous": {
-        "regret": ["seeds", "times"], "regret_total": ["seeds"], "gap": ["seeds"], "T_k": ["epochs", "seeds"],
-        "gap_k": ["epochs", "seeds"], "reward_total": ["seeds"],
-    },
-    "large": {
-        "reward": ["seeds", "times"], "reward_total": ["seeds"], "epochs": ["seeds"], "met": ["seeds"],
-        "visited": ["seeds"], "unsettled": ["seeds"],
-    },
-    "average": REGRET | {
-        "reward": ["seeds", "times"], "reward_total": ["seeds"], "boundary": ["seeds"], "realised": ["seeds"],
-        "output_policy": ["seeds", "..."],
-    },
-    "episodic": REGRET | {
-        "gap": ["seeds"], "T_k": ["epochs", "seeds"], "gap_k": ["epochs", "seeds"], "reward": ["seeds", "times"],
-        "reward_total": ["seeds"], "realised": ["seeds"], "output_policy": ["seeds", "..."],
-    },
-    "changing": REGRET | {"optimum": ["seeds"], "optimum_by_program": ["seeds"], "comparator": ["seeds", "..."]},
-}  # fmt: skip
-ALONG = {
-    kind: {
-        f"{kind}_regret{more}": ["seeds", *times] for more, times in (("", ["times"]), ("_total", []), ("_error", []))
-    }
-    for kind in ("trajectory", "gain")
-}  # what `record` names
-CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))  # (n, P)
+REGRET = ("regret", "regret_total", "regret_error")
+SCORED = (*REGRET, "gap", "T_k", "gap_k", "reward", "reward_total")
+RESULTS = {  # what a run records, by the kind of its world
+    "tabular": (*SCORED, "output_policy"),
+    "continuous": ("regret", "regret_total", "gap", "T_k", "gap_k", "reward_total"),
+    "large": ("reward", "reward_total", "epochs", "met", "visited", "unsettled"),
+    "average": (*REGRET, "reward", "reward_total", "boundary", "realised", "output_policy"),
+    "episodic": (*SCORED, "realised", "output_policy"),
+    "changing": (*REGRET, "optimum", "optimum_by_program", "comparator"),
+}
+ALONG = {kind: tuple(f"{kind}_{name}" for name in REGRET) for kind in ("trajectory", "gain")}  # what `record` names
+CURVES = ("regret", "reward", *(f"{kind}_regret" for kind in ALONG))
+AXES = (  # of arrays by name; all others have one entry for each seed
+    dict.fromkeys(CURVES, ("seeds", "times"))
+    | dict.fromkeys(("T_k", "gap_k"), ("epochs", "seeds"))
+    | dict.fromkeys(("state.policy", "output_policy", "comparator"), ("seeds", "..."))
+)
 
 
 class Options(TypedDict):
@@ -257,6 +241,8 @@ class Run:
 
     def save(self, path: Place) -> None:
         """Write the run to one file (a path, or an open one), from which it can be read and resumed."""
+        from ravi.runtime import archive
+
         header = {field.name: getattr(self, field.name) for field in fields(self)}
         held, results = header.pop("batch"), header.pop("results")
         batch = held if isinstance(held, dict) else tree.stored(held)
@@ -267,13 +253,15 @@ class Run:
     def load(path: Place) -> Run:
         """The run that `save` wrote to `path` (or an open file), the same numbers bit for bit: to look at it, or to
         `ravi.resume` it."""
+        from ravi.runtime import archive
+
         header, arrays = archive.read(path, "run")
         parts: dict[str, dict[str, Array]] = {"batch": {}, "results": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
         try:
-            return shaped(Run(**told_by(header), batch=parts["batch"], results=parts["results"]))
+            return check_shapes(Run(**header_fields(header), batch=parts["batch"], results=parts["results"]))
         except validation.InputError as error:
             raise validation.InputError(f"{archive.name_of(path)} is damaged: {error}") from None
 
@@ -406,21 +394,22 @@ def setting_columns(settings: Mapping[str, Any], taken: Iterable[str]) -> dict[s
     return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in named.items()}
 
 
-def shaped(run: Run) -> Run:
+def check_shapes(run: Run) -> Run:
     """A run from a file, if every array that it shows has an entry for each seed, time or epoch."""
-    shown = {f"batch.{name}": (run.batch.get(name), axes) for name, axes in STANDS.items()}
-    if "state.policy" not in run.batch:  # a learner of one's own may keep it elsewhere
-        del shown["batch.state.policy"]
     scored = run.options["measured"] and (run.results or run.world == "tabular")
-    wanted = dict(RESULTS[run.world] if scored else {})
+    names = list(RESULTS[run.world] if scored else ())
     for kind in run.options["record"]:
-        wanted |= ALONG.get(kind, {})
-    shown |= {f"results.{name}": (run.results.get(name), axes) for name, axes in wanted.items()}
+        names += ALONG.get(kind, ())
+    arrays = {"batch.walkers.time": run.batch.get("walkers.time")}
+    if "state.policy" in run.batch:  # a learner of one's own may keep it elsewhere
+        arrays["batch.state.policy"] = run.batch["state.policy"]
+    arrays |= {f"results.{name}": run.results.get(name) for name in names}
     sizes = {"seeds": len(run.seeds), "times": min(run.options["points"], run.steps)}
-    for name, (array, axes) in shown.items():
+    for name, array in arrays.items():
+        axes = AXES.get(name.partition(".")[2], ("seeds",))
         if array is None:
             raise validation.InputError(f"it has no array {name}")
-        known = [axis for axis in axes if axis != "..."]
+        known = tuple(axis for axis in axes if axis != "...")
         sized = all(sizes.setdefault(axis, size) == size for axis, size in zip(known, array.shape, strict=False))
         long = array.ndim == len(known) or (array.ndim > len(known) and known != axes)
         if not (sized and long) or array.dtype.kind not in "iuf":
@@ -429,8 +418,10 @@ def shaped(run: Run) -> Run:
     return run
 
 
-def told_by(header: Mapping[str, Any]) -> dict[str, Any]:
+def header_fields(header: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run that the header of its file holds; each is of its type, and what numbers say can be."""
+    from ravi.runtime import archive
+
     types = {name: kind for name, kind in get_type_hints(Run).items() if name not in ("batch", "results")}
     held = archive.typed(header, types | {"options": dict[str, Any]})
     options = archive.typed(held["options"], get_type_hints(Options), within="options")

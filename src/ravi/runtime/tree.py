@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ravi._jit.teams import map_leaves as map_leaves
 from ravi.core import Array
 from ravi.validation import InputError, require_memory
 
-BLOCK = 1024  # rows that are allocated at a time
-
 
 class Log:
-    """A growing table (K, n) whose rows never move. among: the seeds of all logs that grow side by side and are joined,
-    for which memory is reckoned."""
+    """A growing table (K, n). among: the seeds of all logs that grow side by side and are joined, for which memory is
+    reckoned."""
 
-    def __init__(self, n: int, dtype: type, among: int | None = None) -> None:
-        self.n, self.dtype, self.among = n, dtype, among or n
-        self.blocks: list[Array] = []
-        self.rows = 0
-
-    def row(self) -> Array:
-        """A new row, to be written into."""
-        place = self.rows % BLOCK
-        if place == 0:
-            self._grow()
-        self.rows += 1
-        return self.blocks[-1][place]
-
-    def _grow(self) -> None:
-        taken = (len(self.blocks) + 1) * BLOCK * self.among * np.dtype(self.dtype).itemsize  # and so much to read it
-        require_memory(taken, f"a log of {self.rows:,} epochs of {self.among:,} seeds", "seeds, or keep no epochs")
-        self.blocks.append(np.empty((BLOCK, self.n), self.dtype))
+    def __init__(self, n: int, dtype: Any, among: int | None = None) -> None:
+        self.rows, self.among = 0, among or n
+        self._allocated: Array = np.empty((0, n), dtype)
 
     @property
     def table(self) -> Array:
-        """All rows as one array (K, n)."""
-        if not self.blocks:
-            return np.empty((0, self.n), self.dtype)
-        return np.concatenate(self.blocks)[: self.rows]
+        """All rows as one array (K, n); a view."""
+        return self._allocated[: self.rows]
+
+    def append(self, rows: Array) -> None:
+        """Append rows (k, n), or one row (n,)."""
+        added = rows.reshape(-1, self._allocated.shape[1])
+        end = self.rows + len(added)
+        if end > len(self._allocated):
+            before, what = self.table, f"a log of {self.rows:,} epochs of {self.among:,} seeds"
+            require_memory(2 * end * self.among * before.itemsize, what, "seeds, or keep no epochs")
+            self._allocated = np.empty((2 * end, before.shape[1]), before.dtype)
+            self._allocated[: self.rows] = before
+        self._allocated[self.rows : end] = added
+        self.rows = end
 
     @classmethod
     def of(cls, table: Array, among: int | None = None) -> Log:
         """A log that begins with the rows of a table."""
-        log = cls(table.shape[1], table.dtype.type, among)
-        for first in range(0, len(table), BLOCK):
-            some = table[first : first + BLOCK]
-            log._grow()
-            log.blocks[-1][: len(some)] = some
-            log.rows += len(some)
+        log = cls(table.shape[1], table.dtype, among)
+        log.append(table)
         return log
 
     @classmethod
@@ -83,7 +74,7 @@ class Ragged:
 
 def copy(tree: Any) -> Any:
     """The same structure with arrays of its own; a log goes on to be shared."""
-    return mapped(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
+    return map_leaves(lambda leaf: leaf if isinstance(leaf, Log) else leaf.copy(), tree)
 
 
 def take(tree: Any, rows: Array, *, among: int | None = None) -> Any:
@@ -94,12 +85,12 @@ def take(tree: Any, rows: Array, *, among: int | None = None) -> Any:
             return Ragged([leaf.parts[row].copy() for row in rows])
         return Log.of(leaf.table[:, rows], among) if isinstance(leaf, Log) else leaf[rows]
 
-    return mapped(taken, tree)
+    return map_leaves(taken, tree)
 
 
 def seed(tree: Any, i: int) -> Any:
     """The arrays of seed i themselves: those that all seeds have in one are still of one seed, (1, ...)."""
-    return mapped(lambda leaf: leaf.parts[i] if isinstance(leaf, Ragged) else leaf[i : i + 1], tree)
+    return map_leaves(lambda leaf: leaf.parts[i] if isinstance(leaf, Ragged) else leaf[i : i + 1], tree)
 
 
 def join(trees: Sequence[Any]) -> Any:
@@ -115,7 +106,7 @@ def join(trees: Sequence[Any]) -> Any:
 
 def apart(tree: Any, n: int) -> list[Any]:
     """Trees of n seeds each, whose logs end with the last epoch that any of those seeds had."""
-    size = len(next(leaf for leaf in _flat(tree) if isinstance(leaf, np.ndarray)))
+    size = len(next(leaf for _, leaf in leaves(tree) if isinstance(leaf, np.ndarray)))
     return [tree] if size == n else [_ended(take(tree, np.arange(i, i + n))) for i in range(0, size, n)]
 
 
@@ -135,28 +126,24 @@ def fill(template: Any, arrays: Mapping[str, Array]) -> Any:
         raise InputError(
             f"there is no place for {min(strange)}: the stored state is of another learner or of other measures"
         )
-    return _filled(template, arrays, "")
+    names = iter([name for name, _ in leaves(template)])
+    return map_leaves(lambda leaf: _stored_leaf(leaf, arrays, next(names)), template)
 
 
-def _filled(template: Any, arrays: Mapping[str, Array], name: str) -> Any:
-    if isinstance(template, tuple):
-        return _rebuilt(
-            template, [_filled(part, arrays, f"{name}.{label}" if name else label) for label, part in _parts(template)]
-        )
+def _stored_leaf(leaf: Any, arrays: Mapping[str, Array], name: str) -> Any:
     if name not in arrays:
         raise InputError(f"there is no array {name}: the stored state is of another learner or another version")
     array = arrays[name]
-    if isinstance(template, Log):
-        if array.ndim != 2 or array.shape[1] != template.n or array.dtype != template.dtype:
-            raise InputError(
-                f"{name} is {array.dtype} {array.shape}, not rows of {template.n} {template.dtype.__name__}"
-            )
+    if isinstance(leaf, Log):
+        n, dtype = leaf.table.shape[1], leaf.table.dtype
+        if array.ndim != 2 or array.shape[1] != n or array.dtype != dtype:
+            raise InputError(f"{name} is {array.dtype} {array.shape}, not rows of {n} {dtype}")
         return Log.of(array)
-    if isinstance(template, Ragged):
-        return _cut(template, array, arrays.get(f"{name}{LENGTHS}"), name)
-    if array.shape != template.shape or array.dtype != template.dtype:
+    if isinstance(leaf, Ragged):
+        return _cut(leaf, array, arrays.get(f"{name}{LENGTHS}"), name)
+    if array.shape != leaf.shape or array.dtype != leaf.dtype:
         raise InputError(
-            f"{name} is {array.dtype} {array.shape}, not {template.dtype} {template.shape}: "
+            f"{name} is {array.dtype} {array.shape}, not {leaf.dtype} {leaf.shape}: "
             "the stored state is of another learner or another MDP"
         )
     return array.copy()
@@ -190,22 +177,19 @@ def stored(tree: Any) -> dict[str, Array]:
 
 def size(tree: Any) -> int:
     """Bytes of all arrays."""
-    return sum([leaf.nbytes for leaf in _flat(tree) if not isinstance(leaf, Log)])
-
-
-def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
-    """The same structure, every array and log changed."""
-    return _rebuilt(tree, [mapped(change, part) for part in tree]) if isinstance(tree, tuple) else change(tree)
+    return sum(leaf.nbytes for _, leaf in leaves(tree) if not isinstance(leaf, Log))
 
 
 def put(target: Any, source: Any, rows: Array) -> None:
     """target[rows] = source[rows] in every array."""
-    for to, what in zip(_flat(target), _flat(source), strict=True):
-        if isinstance(to, Ragged):
-            for row in np.arange(len(to.parts))[rows]:
-                to.parts[row] = what.parts[row].copy()
-        elif not isinstance(to, Log):
-            to[rows] = what[rows]
+    if isinstance(target, tuple):
+        for to, what in zip(target, source, strict=True):
+            put(to, what, rows)
+    elif isinstance(target, Ragged):
+        for row in np.arange(len(target.parts))[rows]:
+            target.parts[row] = source.parts[row].copy()
+    elif not isinstance(target, Log):
+        target[rows] = source[rows]
 
 
 def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
@@ -213,27 +197,9 @@ def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
     if not isinstance(tree, tuple):
         return [(name, tree)]
     found: list[tuple[str, Any]] = []
-    for label, part in _parts(tree):
+    for label, part in zip(getattr(tree, "_fields", map(str, range(len(tree)))), tree, strict=True):
         found += leaves(part, f"{name}.{label}" if name else label)
     return found
-
-
-def _flat(tree: Any) -> list[Any]:
-    """Every array or log, in the order of `leaves`."""
-    if not isinstance(tree, tuple):
-        return [tree]
-    found: list[Any] = []
-    for part in tree:
-        if isinstance(part, tuple):
-            found += _flat(part)
-        else:
-            found.append(part)
-    return found
-
-
-def _parts(tree: Any) -> Iterator[tuple[str, Any]]:
-    labels = tree._fields if hasattr(tree, "_fields") else tuple(str(i) for i in range(len(tree)))
-    return zip(labels, tree, strict=True)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ravi._jit.functions import bound, compiled
+from ravi._jit.functions import bound, compiled, uncounted
 from ravi._jit.teams import NEVER, alone, each, first, sync, team
 from ravi.core import MDP, Array, Path, Seedwise, Until, Walkers
 from ravi.planning.certificates import EPS, miss
@@ -230,7 +230,7 @@ def walking(learn: Callable[..., Any], own: Callable[[Any, Walkers], tuple[Any, 
     own
         (state, walkers) -> the arrays and numbers that `learn` is given as `own`.
     """
-    return Walking(learn, own, steps_with(learn))
+    return Walking(learn, own, uncounted(steps_with(learn)))
 
 
 def keep(state: Any, path: Path) -> Any:
@@ -259,15 +259,11 @@ def normalised(policy: Array) -> Array:
     """The policy that is played by rows (..., A); the rows themselves where only rounding keeps them from one."""
     rows = np.ascontiguousarray(policy, dtype=np.float64)
     A = rows.shape[-1]
-    return rows if miss(rows) <= EPS * A else normalise_rows(rows.reshape(-1, A)).reshape(rows.shape)
-
-
-@compiled
-def normalise_rows(rows):  # type: ignore[no-untyped-def]
-    """`normalised`, of rows (N, A) that are not negative."""
+    if miss(rows) <= EPS * A:
+        return rows
     drawn = np.empty_like(rows)
-    for i in range(rows.shape[0]):
-        normalise_row(rows[i], drawn[i])
+    for row, found in zip(rows.reshape(-1, A), drawn.reshape(-1, A), strict=True):
+        normalise_row(row, found)
     return drawn
 
 

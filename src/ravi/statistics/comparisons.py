@@ -86,13 +86,12 @@ def compare(
     statistic: str = "mean",
     level: float = 0.95,
     resamples: int = 2000,
-    key: int = 0,
 ) -> PairedDifference:
     """By how much first is better than second on the seeds that both have: the same resets, so noise cancels."""
     difference = differences(scores, first, second, mdp)
     if not len(difference):
         raise InputError(f"{first} and {second} have no seed in common on {mdp}")
-    found = interval(difference, statistic, level=level, resamples=resamples, key=key)
+    found = interval(difference, statistic, level=level, resamples=resamples)
     return PairedDifference(first, second, mdp, found, len(difference))
 
 
@@ -168,9 +167,7 @@ def profiles(scores: Scores, thresholds: Any = None, *, level: float = 0.95) -> 
     return Profiles(taus, share, low, high, level, words)
 
 
-def best(
-    scores: Scores, mdp: str, *, statistic: str = "mean", level: float = 0.95, resamples: int = 2000, key: int = 0
-) -> Best:
+def best(scores: Scores, mdp: str, *, statistic: str = "mean", level: float = 0.95, resamples: int = 2000) -> Best:
     """The learner with the smallest mean (median, iqm), and those of which the seeds do not show that they are worse.
 
     Another is worse when all of the interval of its paired difference is above 0. The levels are Holm's: that of the
@@ -182,7 +179,7 @@ def best(
     to be better on common seeds takes the winner's place.
     """
     scores.known(scores.learners[0], mdp)
-    level, resamples, key = resampled(level, resamples, key)
+    level, resamples = resampled(level, resamples)
     sign = -1 if scores.larger_is_better else 1
     there = [name for name in scores.learners if mdp in scores.values[name]]
     found = {name: sign * estimated(scores.of(name, mdp)[1], statistic) for name in there}
@@ -193,7 +190,7 @@ def best(
     while True:
         winners.add(winner)
         apart = {name: differences(scores, winner, name, mdp) for name in there if name != winner}
-        behind, ties = _behind(apart, statistic, level, resamples, key)
+        behind, ties = _behind(apart, statistic, level, resamples)
         ahead = {name: found for name, found in behind.items() if found.high < 0 and name not in winners}
         if not ahead:
             return Best(mdp, winner, tuple(name for name in ties if name not in winners), behind)
@@ -201,7 +198,7 @@ def best(
 
 
 def _behind(
-    apart: dict[str, np.ndarray], statistic: str, level: float, resamples: int, key: int
+    apart: dict[str, np.ndarray], statistic: str, level: float, resamples: int
 ) -> tuple[dict[str, Interval], tuple[str, ...]]:
     """How much each is behind, at Holm's levels, and for which of them the interval includes 0."""
     left = [name for name, difference in apart.items() if len(difference)]
@@ -212,7 +209,7 @@ def _behind(
         for size in {len(apart[name]) for name in left}:  # those of as many seeds are resampled together
             names = [name for name in left if len(apart[name]) == size]
             columns = np.stack([apart[name] for name in names], axis=1)
-            found = band(columns, statistic, level=corrected, resamples=resamples, key=key)
+            found = band(columns, statistic, level=corrected, resamples=resamples)
             for name, middle, low, high in zip(names, *(edge.tolist() for edge in found), strict=True):
                 behind[name] = Interval(middle, low, high, corrected)
         worse = {name for name in left if behind[name].low > 0}

@@ -47,27 +47,25 @@ class Interval(NamedTuple):
     level: float
 
 
-def interval(
-    values: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 2000, key: int = 0
-) -> Interval:
+def interval(values: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 2000) -> Interval:
     """The mean, median or interquartile mean of values (n,), one per seed, with an interval of this level."""
-    return stratified([finite(values, "values", 1)], statistic, level=level, resamples=resamples, key=key)
+    return stratified([finite(values, "values", 1)], statistic, level=level, resamples=resamples)
 
 
 def stratified(
-    groups: Sequence[Any], statistic: str = "iqm", *, level: float = 0.95, resamples: int = 2000, key: int = 0
+    groups: Sequence[Any], statistic: str = "iqm", *, level: float = 0.95, resamples: int = 2000
 ) -> Interval:
     """The statistic of all values together, with an interval; groups (n_g,), one per MDP, count the same.
 
     Seeds are resampled within each group. A group of one seed has no spread that could be known: no ends.
     """
     must_be(statistic, STATISTICS, "statistic")
-    level, resamples, key = resampled(level, resamples, key)
+    level, resamples = resampled(level, resamples)
     several = validation.several(groups, "groups", "arrays of numbers, one for each MDP")
     x = [finite(group, f"groups[{place}]", 1) for place, group in enumerate(several)]
     if not x:
         raise InputError("there are no groups")
-    estimate, low, high = _ends([group[:, None] for group in x], statistic, level, resamples, key)
+    estimate, low, high = _ends([group[:, None] for group in x], statistic, level, resamples)
     return Interval(float(estimate[0]), float(low[0]), float(high[0]), level)
 
 
@@ -78,16 +76,16 @@ def estimated(values: Any, statistic: str = "mean") -> float:
 
 
 def band(
-    curves: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 1000, key: int = 0
+    curves: Any, statistic: str = "mean", *, level: float = 0.95, resamples: int = 1000
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The statistic (P,) of curves (n, P), one row per seed, and the ends of its intervals, each point on its own."""
     must_be(statistic, STATISTICS, "statistic")
-    level, resamples, key = resampled(level, resamples, key)
-    return _ends([finite(curves, "curves", 2)], statistic, level, resamples, key)
+    level, resamples = resampled(level, resamples)
+    return _ends([finite(curves, "curves", 2)], statistic, level, resamples)
 
 
 def _ends(
-    x: list[np.ndarray], statistic: str, level: float, resamples: int, key: int
+    x: list[np.ndarray], statistic: str, level: float, resamples: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Estimates (P,) and their ends, of groups (n_g, P)."""
     values = np.concatenate(x)
@@ -97,9 +95,7 @@ def _ends(
     method = {"mean": _mean, "median": _median, "iqm": _iqm}[statistic]
     wide = 1 if statistic == "mean" else len(values)  # numbers of a resample of one point
     few = max(1, resampling.BLOCK // (enough_resamples(resamples, level) * wide))  # points at a time
-    parts = [
-        method([group[:, p : p + few] for group in x], level, resamples, key) for p in range(0, values.shape[1], few)
-    ]
+    parts = [method([group[:, p : p + few] for group in x], level, resamples) for p in range(0, values.shape[1], few)]
     low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
     same = np.all([(group == group[0]).all(axis=0) for group in x], axis=0)  # nothing varies within any group
     return estimate, np.where(same, estimate, low), np.where(same, estimate, high)
@@ -119,7 +115,7 @@ def _point(x: list[np.ndarray], statistic: str) -> np.ndarray:
 # The mean.
 
 
-def _mean(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+def _mean(x: list[np.ndarray], level: float, resamples: int) -> tuple[np.ndarray, np.ndarray]:
     G, N = len(x), sum(map(len, x))
     mean = np.mean([group.mean(axis=0) for group in x], axis=0)
     variance = sum(group.var(axis=0, ddof=1) / len(group) for group in x) / G**2
@@ -132,7 +128,7 @@ def _mean(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[
         n, begin = len(group), 0
         z = (group - group.mean(axis=0)) / unit
         squares = z**2
-        for u in drawn(n, R, key + place, len(mean)):
+        for u in drawn(n, R, place, len(mean)):
             rows = slice(begin, begin := begin + len(u))
             moves = product(u, z)
             moved[rows] += moves / G
@@ -204,7 +200,7 @@ def student(estimate: Any, error: Any, level: float, freedom: int) -> tuple[Any,
 # The interquartile mean.
 
 
-def _iqm(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+def _iqm(x: list[np.ndarray], level: float, resamples: int) -> tuple[np.ndarray, np.ndarray]:
     """Tukey and McLaughlin (1963): the error from winsorised values; with enough seeds, bootstrap-t on it."""
     G, N = len(x), sum(map(len, x))
     w = _weights(x)
@@ -215,7 +211,7 @@ def _iqm(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[n
         longer = np.sqrt((N - 1) * left / (N * max(1, left - 1)))  # theirs, for few values
         return student(middle, longer * error, level, left - G)
     R, P = enough_resamples(resamples, level), len(middle)
-    again = [group.T[:, picked(len(group), R, key + place)] for place, group in enumerate(x)]  # (P, R, n_g)
+    again = [group.T[:, picked(len(group), R, place)] for place, group in enumerate(x)]  # (P, R, n_g)
     found, low, high, kept = _trimmed(np.concatenate(again, axis=2).reshape(P * R, N), w)
     spread = _winsorised([group.reshape(P * R, -1) for group in again], low, high, kept).reshape(P, R)
     unit = np.where(error > 0, error, 1.0)
@@ -251,11 +247,11 @@ def _winsorised(x: list[np.ndarray], low: np.ndarray, high: np.ndarray, kept: np
 # The median.
 
 
-def _median(x: list[np.ndarray], level: float, resamples: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+def _median(x: list[np.ndarray], level: float, resamples: int) -> tuple[np.ndarray, np.ndarray]:
     if len(x) == 1:
         return _ordered(x[0], level)
     R, P = enough_resamples(resamples, level), x[0].shape[1]
-    again = [group.T[:, picked(len(group), R, key + place)] for place, group in enumerate(x)]
+    again = [group.T[:, picked(len(group), R, place)] for place, group in enumerate(x)]
     found = _middle(np.concatenate(again, axis=2).reshape(P * R, -1), _weights(x)).reshape(P, R)
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=1)
     estimate = _middle(np.concatenate(x).T, _weights(x))
@@ -313,7 +309,6 @@ def finite(values: Any, name: str, axes: int) -> np.ndarray:
     return x
 
 
-def resampled(level: Any, resamples: Any, key: Any) -> tuple[float, int, int]:
-    """The level of an interval, and how many resamples are drawn by which key, as numbers."""
-    many, number = validation.whole(resamples, "resamples", 1, MOST_RESAMPLES), validation.whole(key, "key", 0)
-    return validation.probability(level, "level"), many, number
+def resampled(level: Any, resamples: Any) -> tuple[float, int]:
+    """The level of an interval, and how many resamples are drawn, as numbers."""
+    return validation.probability(level, "level"), validation.whole(resamples, "resamples", 1, MOST_RESAMPLES)

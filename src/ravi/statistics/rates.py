@@ -142,9 +142,7 @@ def proved(learner: str) -> dict[str, Exponent]:
     return TOLD[name] if "support=on" in options and name in TOLD else THEORY.get(name, {})
 
 
-def growth(
-    times: Any, curves: Any, *, share: float = 0.5, level: float = 0.95, resamples: int = 2000, key: int = 0
-) -> Rate:
+def growth(times: Any, curves: Any, *, share: float = 0.5, level: float = 0.95, resamples: int = 2000) -> Rate:
     """The slope of log mean regret against log t over the last share of the times (P,); curves (n, P), one per seed."""
     t, x = finite(times, "times", 1), finite(curves, "curves", 2)
     if x.shape[1] != len(t):
@@ -155,11 +153,11 @@ def growth(
     if not 0 < share <= 1:
         raise InputError(f"share is {share:g}; it must be in (0, 1]")
     last = t >= (1 - share) * t[-1]
-    return _slope(t[last], [x[:, last]], level, resamples, key, "time")
+    return _slope(t[last], [x[:, last]], level, resamples, "time")
 
 
 def scaling(
-    sizes: Any, values: Sequence[Any], *, paired: bool = False, level: float = 0.95, resamples: int = 2000, key: int = 0
+    sizes: Any, values: Sequence[Any], *, paired: bool = False, level: float = 0.95, resamples: int = 2000
 ) -> Rate:
     """The slope of log mean value against log size; values: one array (n,) per size, of T, H, d, X or A.
 
@@ -175,15 +173,15 @@ def scaling(
     if flag(paired, "paired") and len({len(each) for each in x}) > 1:
         raise InputError(f"paired values must be equally many at every size, not {[len(each) for each in x]}")
     held = [np.stack(x, axis=1)] if paired else [each[:, None] for each in x]
-    return _slope(s, held, level, resamples, key, "size")
+    return _slope(s, held, level, resamples, "size")
 
 
-def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key: int, kind: str) -> Rate:
+def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, kind: str) -> Rate:
     """Least squares of log means against log s (P,); x: blocks (n, P_b) of columns, each resampled by itself.
 
     slope = sum_p c_p log m_p, so a seed's part in it is sum_p c_p x_ip / m_p, and the variance of that is the error.
     """
-    level, resamples, key = resampled(level, resamples, key)
+    level, resamples = resampled(level, resamples)
     if len(np.unique(s)) < 2:
         raise InputError(f"a slope needs at least two {kind}s, not {len(np.unique(s))}")
     means = np.concatenate([block.mean(axis=0) for block in x])
@@ -211,7 +209,7 @@ def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key
     spread: Any = 0.0
     for place, (block, cb, _) in enumerate(parts):
         moves, spreads = [], []
-        for u in drawn(len(block), enough_resamples(resamples, level), key + place, len(cb)):
+        for u in drawn(len(block), enough_resamples(resamples, level), place, len(cb)):
             m = product(u, block)  # (R, P_b)
             with np.errstate(divide="ignore", invalid="ignore"):
                 z = product(cb / m, block.T)  # (R, n)
@@ -224,22 +222,20 @@ def _slope(s: np.ndarray, x: list[np.ndarray], level: float, resamples: int, key
     return Rate(slope, float(low[0]), float(high[0]), level, len(s))
 
 
-def rates(results: Results, *, level: float = 0.95, resamples: int = 2000, key: int = 0) -> list[Measured]:
+def rates(results: Results, *, level: float = 0.95, resamples: int = 2000) -> list[Measured]:
     """How regret grows with T, H, d, X and A in a folder of results: a row for each that a section varies.
 
     MDPs of one family are compared (`garnet/...`), with everything else fixed; where other quantities change with this
     one, as A does with d in the hypercube, they are named in `along`. MDPs of the same size are averaged by seed. A
     line whose mean regret is not above its certified error at every size has no rate: it would be that of rounding.
     """
-    level, resamples, key = resampled(level, resamples, key)
+    level, resamples = resampled(level, resamples)
     families: dict[tuple[str, ...], list[tuple[dict[str, float], Line]]] = {}
     for line in lines(results):
         if len(line.rows):
             family = (line.section, line.column, line.label, line.learner, _family(line.mdp))
             families.setdefault(family, []).append((_sizes(results.runs, int(line.rows[0])), line))
-    return [
-        _measured(where, varied, level, resamples, key) for where, held in families.items() for varied in _varied(held)
-    ]
+    return [_measured(where, varied, level, resamples) for where, held in families.items() for varied in _varied(held)]
 
 
 def _sizes(runs: Any, row: int) -> dict[str, float]:
@@ -284,7 +280,7 @@ def _varied(runs: list[tuple[dict[str, float], Line]]) -> list[_Varied]:
     return [row for row in rows if min(row.by_size) > 0]
 
 
-def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: int, key: int) -> Measured:
+def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: int) -> Measured:
     quantity, along, fixed, by_size = varied
     section, column, label, learner, family = line
     sizes = sorted(by_size)
@@ -306,7 +302,7 @@ def _measured(line: tuple[str, ...], varied: _Varied, level: float, resamples: i
     paired = all(np.array_equal(each, seeds[0]) for each in seeds)
     rate = None
     if not why:
-        rate = scaling(sizes, values, paired=paired, level=level, resamples=resamples, key=key)
+        rate = scaling(sizes, values, paired=paired, level=level, resamples=resamples)
     theory = proved(learner).get(quantity)
     return Measured(
         section, column, label, learner, family, quantity, along, fixed, tuple(sizes), min(map(len, values)), paired,

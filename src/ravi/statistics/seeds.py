@@ -103,7 +103,6 @@ def enough(
     batch: int = 5,
     level: float = 0.95,
     permutations: int = 2000,
-    key: int = 0,
 ) -> Verdict:
     """Whether the seeds that are there decide which learner is better on an MDP, by AdaStop (Mathieu et al., 2023).
 
@@ -117,14 +116,14 @@ def enough(
     if len(names) < 2:
         raise InputError(f"a comparison on {mdp} needs two learners, not {len(names)}")
     level, batch = probability(level, "level"), whole(batch, "batch", 2)
-    permutations, key = whole(permutations, "permutations"), whole(key, "key", 0, 2**32 - 1)
+    permutations = whole(permutations, "permutations")
     values = _told_apart(scores, names, mdp)
     looks = min(map(len, values)) // batch
     if not looks:
         raise InputError(f"a batch has {batch} seeds, and there are only {min(map(len, values))}")
     pairs = [(0, i) for i in range(1, len(names))] if against else list(combinations(range(len(names)), 2))
     test = _adastop()(
-        n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=key
+        n=batch, K=looks, B=permutations, comparisons=np.array(pairs), alpha=1 - level, seed=0
     )  # fmt: skip
     used = 0
     for _ in range(looks):

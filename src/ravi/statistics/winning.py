@@ -28,7 +28,6 @@ def improvement(
     mdps: Sequence[str] | None = None,
     level: float = 0.95,
     resamples: int = 2000,
-    key: int = 0,
 ) -> Interval:
     """P(a run of first is better than one of second), ties counted half, averaged over the MDPs that both have.
 
@@ -42,14 +41,14 @@ def improvement(
     common = [mdp for mdp in named if mdp in scores.values[first] and mdp in scores.values[second]]
     if not common:
         raise InputError(f"{first} and {second} have no MDP in common")
-    return _improved(scores, [(first, second)], common, *resampled(level, resamples, key))[0]
+    return _improved(scores, [(first, second)], common, *resampled(level, resamples))[0]
 
 
 def improvements(
-    scores: Scores, learners: Sequence[str], *, level: float = 0.95, resamples: int = 2000, key: int = 0
+    scores: Scores, learners: Sequence[str], *, level: float = 0.95, resamples: int = 2000
 ) -> dict[tuple[str, str], Interval]:
     """The same for all pairs (first, second) of learners, first before second, all of which ran on every MDP."""
-    level, resamples, key = resampled(level, resamples, key)
+    level, resamples = resampled(level, resamples)
     learners = list(several(learners, "learners", "a list of learners"))
     for name in learners:
         scores.known(name)
@@ -60,7 +59,7 @@ def improvements(
     found: dict[tuple[str, str], Interval] = {}
     for begin in range(0, len(pairs), few):
         some = pairs[begin : begin + few]
-        found |= zip(some, _improved(scores, some, scores.mdps, level, resamples, key), strict=True)
+        found |= zip(some, _improved(scores, some, scores.mdps, level, resamples), strict=True)
     return found
 
 
@@ -86,12 +85,12 @@ class _Match(NamedTuple):
 
 
 def _improved(
-    scores: Scores, pairs: Sequence[tuple[str, str]], mdps: Sequence[str], level: float, resamples: int, key: int
+    scores: Scores, pairs: Sequence[tuple[str, str]], mdps: Sequence[str], level: float, resamples: int
 ) -> list[Interval]:
     p, every, fewest = np.zeros(len(pairs)), np.zeros((len(pairs), resamples)), np.full(len(pairs), np.inf)
     for place, mdp in enumerate(mdps):
         runs = {name: _runs(scores, name, mdp) for name in dict.fromkeys(name for pair in pairs for name in pair)}
-        matches = _matches(runs, pairs, key + 2 * place)
+        matches = _matches(runs, pairs, 2 * place)
         for match in matches:
             n, m = match.first[0], match.second[0]
             p[match.places] += 1 - (match.beats + match.holds).sum(axis=1) / (2 * n * m)

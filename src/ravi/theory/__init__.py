@@ -12,6 +12,7 @@
 | Theorem 5.6 | `mixture.printed` | `mixture.corrected` | `mixture.sharp` | `mixture` |
 | sampled features | | `sampled.corrected` | | `mixture` |
 | linear MDPs with X states | | `linear.corrected` | | `mixture` |
+| episodes | `episodes.ucbvi` | | `episodes.ravi_ucb`, `episodes.ravi_kl` | `episodes` |
 | T that is not known | | `doubling.tabular`, `doubling.linear_mixture` | `doubling.sharp` | `doubling` |
 
 `constants` has eta, beta, kappa and E K, which a learner is set to; `kl` the theorems of docs/explanation/kl.md, with
@@ -41,8 +42,8 @@ _HOMES = {
 }  # fmt: skip
 _SECTIONS = {"elliptical": "mixture", "lower": "kl", "selection": "search"}  # names of parts of a module
 __all__ = [
-    "Bound", "changing_rewards", "constants", "doubling", "elliptical", "first_useful", "generic", "kl", "linear",
-    "lower", "mixture", "per_run", "sampled", "selection", "smallest_steps", "tabular", "unknown_rewards",
+    "Bound", "changing_rewards", "constants", "doubling", "elliptical", "episodes", "first_useful", "generic", "kl",
+    "linear",    "lower", "mixture", "per_run", "sampled", "selection", "smallest_steps", "tabular", "unknown_rewards",
 ]  # fmt: skip
 
 

@@ -115,8 +115,7 @@ def optimism(
     """
     H, X, A, T = inputs.horizon(horizon), states, actions, inputs.whole(steps, "steps")
     rho, rho_G = radii(H, X, A, branching, T, unknown_rewards=unknown_rewards)
-    deviations = (1 + sqrt(2)) * H * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
-    return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
+    return _added(H, X, A, T, _by_radii(H, X * A, T, rho, rho_G), slack, tolerance, unknown_rewards)
 
 
 def variance(
@@ -136,6 +135,11 @@ def variance(
     gamma, rho = 1 - 1 / H, max(radii(H, X, A, branching, T, unknown_rewards=unknown_rewards))
     deviations = _by_variance(H, gamma, X * A, T, rho, 2 * H, 2 * doublings(X, A, T) + 1)
     return _added(H, X, A, T, deviations, slack, tolerance, unknown_rewards)
+
+
+def _by_radii(span: float, pairs: int, T: int, rho: float, rho_G: float) -> float:
+    """Deviations of values of this span, by Pinsker's inequality."""
+    return (1 + sqrt(2)) * span * sqrt(pairs * T / 2) * (sqrt(rho) + sqrt(rho_G))
 
 
 def _by_variance(span: float, gamma: float, pairs: int, T: int, rho: float, rate: float, phases: float) -> float:
@@ -165,17 +169,13 @@ def regret(
 def _added(
     H: float, X: int, A: int, T: int, deviations: float, slack: float, tolerance: float, unknown_rewards: bool
 ) -> Optimism:
-    rewards = _of_rewards(X * A, T, *radii(H, X, A, 2, T, unknown_rewards=True)) if unknown_rewards else 0.0
+    of_coins = radii(H, X, A, 2, T, unknown_rewards=True)
+    rewards = _by_radii(1.0, X * A, T, *of_coins) + X * A if unknown_rewards else 0.0
     parts = {
         "deviations": deviations, "first": H * X * A, "tolerance": 2 * sqrt(2) * tolerance * sqrt(T),
         "phases": 2 * H * (2 * doublings(X, A, T) + 1), "failure": 1.0 + H, "rewards": rewards,
     }  # fmt: skip
     return _with_slack(parts, slack, 1.0, 2 * sqrt(2) * sqrt(H * X * A * T))
-
-
-def _of_rewards(pairs: int, T: int, rho: float, rho_G: float) -> float:
-    """What rewards that are not known cost."""
-    return (1 + sqrt(2)) * sqrt(pairs * T / 2) * (sqrt(rho) + sqrt(rho_G)) + pairs
 
 
 def _with_slack(parts: dict[str, float], slack: float, once: float, invalid: float) -> Optimism:
@@ -216,12 +216,11 @@ def average(
     D, X, A, T = inputs.horizon(diameter), states, actions, inputs.whole(steps, "steps")
     S, K = (2.5 if slack > 0 else 1.1) * D, doublings(X, A, T) + 1
     rho, rho_G = average_radii(X, A, branching, T, unknown_rewards=unknown_rewards)
-    plain = (1 + sqrt(2)) * S * sqrt(X * A * T / 2) * (sqrt(rho) + sqrt(rho_G))
-    of_coins = average_radii(X, A, 2, T, unknown_rewards=True)
+    plain, of_coins = _by_radii(S, X * A, T, rho, rho_G), average_radii(X, A, 2, T, unknown_rewards=True)
     parts = {
         "deviations": min(plain, _by_variance(S, 1.0, X * A, T, max(rho, rho_G), 2.2 * S, K)), "first": S * X * A,
         "tolerance": 2 * sqrt(2) * tolerance * sqrt(T), "phases": S * K, "failure": S,
-        "rewards": _of_rewards(X * A, T, *of_coins) if unknown_rewards else 0.0,
+        "rewards": _by_radii(1.0, X * A, T, *of_coins) + X * A if unknown_rewards else 0.0,
     }  # fmt: skip
     return _with_slack(parts, slack, 0.0, 2 * sqrt(2) * sqrt(X * A * T))
 

@@ -77,8 +77,3 @@ def rollouts_of(policies: int, eps: float, delta: float) -> int:
     """The least W with 2 J exp(-W eps^2 / 2) <= delta: with probability 1 - delta all J averages are within eps/2."""
     J, eps, delta = inputs.whole(policies, "policies"), inputs.positive(eps, "eps"), inputs.delta(delta, 1)
     return ceil(2 / eps**2 * log(2 * J / delta))
-
-
-def expected_steps(horizon: float, eps: float, delta: float) -> float:
-    """J W H steps on average, beyond the T of the run."""
-    return inputs.horizon(horizon) * candidates(delta) * rollouts(eps, delta)

@@ -34,6 +34,7 @@ from ravi.verify import (
     changing_rewards,
     discussion,
     doubling,
+    episodes,
     expected,
     linear,
     mixtures,
@@ -99,6 +100,13 @@ AVERAGE: tuple[Claim, ...] = tuple(average.registry.claims)  # of any learner in
 OPTIMISTIC: tuple[Claim, ...] = (  # of RAVI-KL there
     *AVERAGE[:1], *(claim for claim in SETS if claim.id in average.SHARED), *average.of_sets.claims,
 )  # fmt: skip
+EPISODES: tuple[Claim, ...] = tuple(
+    claim
+    for part in (
+        episodes.registry, episodes.of_counts, episodes.of_ucbvi, episodes.of_ravi_ucb, episodes.of_sets
+    )
+    for claim in part.claims
+)  # fmt: skip
 MIXTURES: tuple[Claim, ...] = (*(claim for claim in SETS if claim.id in mixtures.SHARED), *mixtures.registry.claims)
 
 
@@ -124,10 +132,9 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     world = (ids.changing(mdp) or mdp) if isinstance(mdp, str) else mdp
     mdp, learner = resolved(world.mdp if isinstance(world, Changing) else world, learner, steps)
     if mdp.criterion == "episodic":
-        raise validation.InputError(
-            f"{mdp.name} is in episodes, and no claim is about these: verify serves the discounted criterion, and the "
-            "average one (criterion=average)"
-        )
+        setting = episodes.setting_of(learner, mdp, steps)
+        plan_of = None if learner.sets is None else episodes.plan_of
+        return Form(learner, setting, episodes.claims_of(learner), episodes.explicit(setting), plan_of=plan_of)
     if mdp.criterion == "average":
         setting = average.setting_of(learner, mdp, steps)
         if setting.sets is None:
@@ -155,7 +162,7 @@ def form_of(learner: Learner | str, mdp: MDP | Changing | str, steps: int) -> Fo
     if learner.parts is not None and learner.parts.backups is None:
         bound, rungs = (own.explicit if own else papers_bound)(setting), (analysis.certificate, analysis.printed)
         return Form(learner, setting, [*_about(CLAIMS, setting), *theirs], bound, rungs)
-    if expected.learned(setting):
+    if setting.unknown_rewards:
         return Form(learner, setting, _about(UNKNOWN, setting), expected.explicit(setting))
     return Form(learner, setting, [*_about(VARIANTS, setting), *theirs], (own or expected).explicit(setting))
 
@@ -175,7 +182,7 @@ def wanted(claim: Claim, only: Sequence[str]) -> bool:
 @cache
 def _known(name: str) -> None:
     """An error unless a claim has this name."""
-    plans = (*SETS, *AVERAGE, *OPTIMISTIC, *MIXTURES)
+    plans = (*SETS, *AVERAGE, *OPTIMISTIC, *MIXTURES, *EPISODES)
     every = (*CLAIMS, *VARIANTS, *UNKNOWN, *CHANGING, *KINDS, *plans, *doubling.registry.claims)
     if not any(_names(claim, name) for claim in every):
         near = validation.did_you_mean(name, list(dict.fromkeys(claim.id for claim in every)))
@@ -189,6 +196,6 @@ def _names(claim: Claim, name: str) -> bool:
 
 
 __all__ = [
-    "CHANGING", "CLAIMS", "DEFAULT", "DOUBLING", "EVERY", "KINDS", "MIXTURES", "SETS", "UNKNOWN", "VARIANTS",
-    "Claim", "Report", "Row", "verify",
+    "CHANGING", "CLAIMS", "DEFAULT", "DOUBLING", "EPISODES", "EVERY", "KINDS", "MIXTURES", "SETS", "UNKNOWN",
+    "VARIANTS", "Claim", "Report", "Row", "verify",
 ]  # fmt: skip

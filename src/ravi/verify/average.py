@@ -9,20 +9,18 @@ from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import rel_entr
 
-from ravi.core import MDP, Array, Learner, Parts
-from ravi.estimators.counts import Counts
+from ravi.core import MDP, Array, Learner
 from ravi.measures.average import bellman_gaps
-from ravi.optimism.known_support import on_support, outcomes
-from ravi.optimism.relative_entropy import highest_rewards, largest
+from ravi.optimism.known_support import outcomes
 from ravi.planning.hardness import hardness
 from ravi.planning.solver import solve
 from ravi.theory import kl as theory
 from ravi.verify import sets
+from ravi.verify import setting as settings
 from ravi.verify.claim import Measured, Registry
 from ravi.verify.record import Played
-from ravi.verify.setting import RunSetting, dense
+from ravi.verify.setting import RunSetting
 
 SWEEPS, CLOSE = 100_000, 1e-10  # of relative value iteration: at most, and the span of a move at which it ends
 
@@ -104,7 +102,7 @@ def deviations(s: Played) -> Measured:
 @of_plan("G7", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 6", kind="E")
 def invalid(s: Played) -> Measured:
     mdp = s.setting.mdp
-    return sets.invalid_steps(s), theory.levels(1.0, mdp.states, mdp.actions, theory.stage(sets.made_at(s))).sum()
+    return s.invalid_steps, theory.levels(1.0, mdp.states, mdp.actions, theory.stage(sets.made_at(s))).sum()
 
 
 @of_plan("G8", "R_T <= the bound of Theorems 6 and 7, and D", "Theorems 6, 7", kind="E")
@@ -120,7 +118,7 @@ def explicit(setting: RunSetting) -> float:
     mdp, given = setting.mdp, setting.sets
     if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.side.rewards is not None
+    D, X, A, unknown = setting.average.diameter, mdp.states, mdp.actions, setting.unknown_rewards
     found = theory.average(
         D, X, A, outcomes(mdp, True), setting.steps, slack=given.slack, tolerance=theory.TOLERANCE,
         unknown_rewards=unknown,
@@ -137,17 +135,13 @@ def solution_of(setting: RunSetting) -> Any:
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int) -> RunSetting:
-    nothing: Any = None
-    parts = Parts(nothing, nothing, nothing, np.zeros(mdp.states), np.full(mdp.rewards.shape, 1 / mdp.actions))
-    P, best, X, A = dense(mdp, mdp.transitions), solve(mdp, tol=1e-12), mdp.states, mdp.actions
-    times, fastest = hitting_times(P)
-    D, side, given, bound = hardness(mdp).diameter, learner.side_information, learner.sets, np.inf
+    setting = settings.setting_of(learner, mdp, steps, solve(mdp, tol=1e-12))
+    D, given, bound = hardness(mdp).diameter, setting.sets, np.inf
     if given is not None and given.delta is not None:
-        if given.scale == 1 and not side.support:
-            bound = 34 * D * X * sqrt(A * steps * log(steps / given.delta))
+        if given.scale == 1 and not setting.side.support:
+            bound = 34 * D * mdp.states * sqrt(mdp.actions * steps * log(steps / given.delta))
         given = None
-    truth = Truth(D, times, fastest, bound)
-    return RunSetting(mdp, parts, side, steps, best, nothing, P, nothing, given, average=truth)
+    return setting._replace(sets=given, average=Truth(D, *hitting_times(setting.P), bound))
 
 
 def hitting_times(P: Array) -> tuple[Array, Array]:
@@ -162,24 +156,15 @@ def hitting_times(P: Array) -> tuple[Array, Array]:
 
 
 def plan_of(s: Played) -> Plan:
-    setting, mdp, state, moves, time = s.setting, s.setting.mdp, s.states, s.books.moves, s.starts.astype(float)
-    given, X, A, n, best = setting.sets, mdp.states, mdp.actions, moves.sum(-1), solution_of(setting)
-    D, support = Counts(n.astype(np.int32), moves.astype(np.int32)), setting.side.support
-    successors, unknown = on_support(mdp, support).successors, setting.side.rewards is not None
-    bounds = X * (X + 1) + X * unknown
-    level = np.log(bounds / theory.levels(1.0, X, A, theory.stage(np.maximum(time, 1))))
-    rho = given.scale * (level[:, None, None] + sets.worst_redundancy(n, 2))
-    r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
-    if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.side.reward_scale)
-        earned = state.earned.plays
-
-    def most(u: Array, share: float = 1.0) -> Array:
-        return largest(successors, D, share * rho, support, np.broadcast_to(u, (len(n), X)).copy())
+    setting, mdp, n, time = s.setting, s.mdp, s.books.visits, s.starts.astype(float)
+    slack, policy, X, best = setting.sets.slack, s.states.policy, mdp.states, solution_of(setting)
+    bounds = X * (X + 1) + X * setting.unknown_rewards
+    levels = theory.levels(1.0, X, mdp.actions, theory.stage(np.maximum(time, 1)))
+    (rho, r, near), earned, most = sets.bounds_of(s, np.log(bounds / levels))
 
     def gain(share: float = 1.0, policy: Array | None = None) -> tuple[Array, Array]:
         """The least gain, and the bias: of the best policy, or of one, at a share of the radii."""
-        u = np.zeros((len(n), X))
+        u = np.zeros((s.K, X))
         for _ in range(SWEEPS if policy is None else SWEEPS // 20):
             Q = r + most(u, share)
             delta = (Q.max(-1) if policy is None else (policy * Q).sum(-1)) - u
@@ -188,21 +173,17 @@ def plan_of(s: Played) -> Plan:
             u = u + 0.9 * (delta - delta.min(-1, keepdims=True))
         return delta.min(-1), u
 
-    x, star = np.arange(X), best.policy.argmax(-1)
-    atol = setting.atol
+    x, star, atol = np.arange(X), best.policy.argmax(-1), setting.atol
     valid = (most(best.bias)[:, x, star] >= (setting.P @ best.bias)[x, star] - atol).all(-1)
     valid &= (r[:, x, star] >= mdp.rewards[x, star] - atol).all(-1)
     for to, (tau, fast) in enumerate(zip(setting.average.times, setting.average.fastest, strict=True)):
         valid &= ((-most(-tau)[:, x, fast] <= tau - 1 + 1e-7) | (x == to)).all(-1)
     U, u = gain()
-    U_own, own = gain(policy=state.policy)
-    excess = U - gain(0.5)[0] if given.slack > 0 else np.zeros(len(n))
-    far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
-    played = state.policy.argmax(-1)[..., None]
+    U_own, own = gain(policy=policy)
+    excess = U - gain(0.5)[0] if slack > 0 else np.zeros(s.K)
     g = most(own) - np.einsum("xay,ky->kxa", setting.P, own)
-    g, rho_played, plays = (np.take_along_axis(part, played, 2)[..., 0] for part in (g, rho, n))
+    g, rho, plays = (np.take_along_axis(part, policy.argmax(-1)[..., None], 2)[..., 0] for part in (g, rho, n))
     return Plan(
-        U, U_own, np.ptp(u, axis=-1), valid, (far <= sets.radius_of_truth(setting, n)).all((1, 2)), g,
-        np.ptp(own, axis=-1), rho_played, plays, earned, given.slack * excess,
-        (1 + given.slack) * theory.TOLERANCE / np.sqrt(time),
+        U, U_own, np.ptp(u, axis=-1), valid, near, g, np.ptp(own, axis=-1), rho, plays, earned, slack * excess,
+        (1 + slack) * theory.TOLERANCE / np.sqrt(time),
     )  # fmt: skip

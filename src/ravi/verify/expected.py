@@ -15,11 +15,6 @@ from ravi.verify.record import Books, standardised
 from ravi.verify.setting import RunSetting
 
 
-def learned(setting: RunSetting) -> bool:
-    """Whether rewards are not known."""
-    return setting.side.rewards is not None
-
-
 def estimate(setting: RunSetting, books: Books, V: Array) -> Array:
     """P_hat V   (n, X, A)."""
     if setting.has("sets"):
@@ -172,7 +167,7 @@ def reward_sum(setting: RunSetting) -> float:
 
 def valid(setting: RunSetting) -> bool:
     """Whether bonuses are at least those that are proven to be valid; of RAVI-UCB+, those themselves."""
-    if learned(setting) and setting.side.reward_scale < 1:
+    if setting.unknown_rewards and setting.side.reward_scale < 1:
         return False
     if setting.stated.beta is not None:
         return setting.beta >= setting.gamma * _proven(setting)
@@ -188,7 +183,7 @@ def regret(setting: RunSetting, S: float | None = None) -> Bound | None:
     S = bonus_sum(setting) if S is None else S
     H, A, eta, delta = setting.H, setting.mdp.actions, setting.eta, setting.delta
     made = generic.sharp(H, A, setting.steps, S, delta=delta, eta=eta, inner_steps=M)
-    if learned(setting):  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
+    if setting.unknown_rewards:  # the first Q_1 is the same for all pairs: rewards are 1 where nothing was seen
         return tabular.learned_rewards(made, reward_sum(setting), made.failure)
     more = H / M if setting.parts.fresh else 0.0  # <mu^{pi_1}, E V_1> - <mu*, Q_1> <= 1: the first Q_1
     return made.plus(more)

@@ -72,8 +72,8 @@ class Form(NamedTuple):
     def _rungs(self, s: Played) -> list[float]:
         """Regret, gaps, certificate and lemma of a seed: of the first comparator, summed over phases."""
         setting, certified = self.setting, np.zeros(3)
-        if setting.average is not None:
-            return [s.regret, math.nan, invalid_steps(s) if setting.sets else math.nan, math.nan]
+        if setting.undiscounted:
+            return [s.regret, math.nan, s.invalid_steps if setting.sets else math.nan, math.nan]
         if setting.sets is not None:
             return [s.regret, math.nan, float((s.lengths * s.plan.charge).sum()), math.nan]
         for one in s.sequences:
@@ -89,19 +89,15 @@ class Form(NamedTuple):
         if setting.world is not None:
             optimum = setting.world.expected(T) @ setting.against.rho[0]
         ladder = Ladder(*(float(rung) for rung in (*rungs, self.bound, optimum)))  # type: ignore[arg-type]
-        if setting.sets is None and setting.average is None:
+        if setting.sets is None and not setting.undiscounted:
             return ladder
-        middle = "steps under invalid plans" if setting.average else "what K5 charges its plays with"
+        middle = "steps under invalid plans" if setting.undiscounted else "what K5 charges its plays with"
         return ladder._replace(labels=("measured regret", middle, "explicit bound"))
-
-
-def invalid_steps(s: Played) -> float:
-    return float((s.lengths * ~s.plan.valid).sum())
 
 
 def first_invalid(s: Played) -> int:
     """The first epoch with an invalid bonus, or plan; 0 for none."""
-    if s.setting.average is not None and s.setting.sets is None:
+    if s.setting.undiscounted and s.setting.sets is None:
         return 0
     if s.setting.sets is not None:
         return 0 if s.plan.valid.all() else int(s.plan.valid.argmin()) + 1

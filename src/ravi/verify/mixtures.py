@@ -20,7 +20,7 @@ from ravi.optimism.simplex import Ball, ball, maximum
 from ravi.theory import kl as theory
 from ravi.verify import lemmas, sets
 from ravi.verify.claim import Measured, Registry
-from ravi.verify.record import Played
+from ravi.verify.record import Played, once
 from ravi.verify.sets import Plan, at_truth, fixed_point, made_at
 from ravi.verify.setting import RunSetting
 
@@ -92,6 +92,7 @@ class Steps(NamedTuple):
     potential: float  # sum min{1, ||phi||^2 in the inverse of G}
 
 
+@once
 def steps_of(s: Played) -> Steps:
     made, most, potential, before = s.plan.made, 0.0, 0.0, -1
     for e, row in zip(s.epoch, s.along(made.phi), strict=True):
@@ -111,7 +112,7 @@ def d_of(s: Played) -> int:
 
 @claim("KM6a", "det G is at most twice that of the phase's beginning, before its last step", "Theorem 4", per="run")
 def doubled(s: Played) -> Measured:
-    return s.made(steps_of).grown, DOUBLED
+    return steps_of(s).grown, DOUBLED
 
 
 @claim("KM6b", "at most D + d log2(1 + T) phases end without a reset, D as in K9d", "Theorem 4", per="run")
@@ -122,12 +123,12 @@ def phases(s: Played) -> Measured:
 
 @claim("KM6c", "sum min{1, ||phi_U||^2_{G^-1}} <= 2 d ln(1 + T)", "Theorem 4", per="run")
 def potential(s: Played) -> Measured:
-    return s.made(steps_of).potential, 2 * d_of(s) * log(1 + s.T)
+    return steps_of(s).potential, 2 * d_of(s) * log(1 + s.T)
 
 
 @claim("KM7", "E steps while theta* is not in E <= sum of the levels", "Lemma 5", kind="E")
 def invalid(s: Played) -> Measured:
-    return sets.invalid_steps(s), sum(theory.mixture_level(s.H, d_of(s), at) for at in made_at(s))
+    return s.invalid_steps, sum(theory.mixture_level(s.H, d_of(s), at) for at in made_at(s))
 
 
 def explicit(setting: RunSetting) -> float:

@@ -82,8 +82,7 @@ def reset_chain(s: Played) -> Measured:
     the average reward of pi, its gain, is rho(pi), and its bias V^pi + constant, since P~_pi V = gamma P_pi V
     + (1 - gamma) <nu_0, V>: the regret of the average-reward literature is, policy by policy, the one that is scored
     here. Every chain resets with probability 1 - gamma, so ||nu P~_pi^n - nu^pi||_1 <= 2 gamma^n for every law nu (1/2
-    within 1.39 H steps), and the span of the best bias is that of V*, at most H
-    (tests/planning/test_reset_chain.py)."""
+    within 1.39 H steps), and the span of the best bias is that of V*, at most H."""
     mdp, star = s.mdp, s.setting.solution
     P = s.gamma * s.P + (1 - s.gamma) * mdp.initial
     optimality = np.abs(star.optimum + star.V - (mdp.rewards + P @ star.V).max(-1)).max()

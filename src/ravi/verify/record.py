@@ -94,13 +94,6 @@ class Estimates:
         other.__dict__.update(known)
         return other
 
-    def made(self: Same, make: Callable[[Same], Made]) -> Made:
-        """What `make` makes of this record, made once."""
-        name = f"{make.__module__}.{make.__qualname__}"
-        if name not in self.__dict__:
-            self.__dict__[name] = make(self)
-        return self.__dict__[name]
-
     # What formulas name.
 
     @property
@@ -173,6 +166,18 @@ class Estimates:
         return np.concatenate(found, axis=1)
 
 
+def once(make: Callable[[Same], Made]) -> Callable[[Same], Made]:
+    """Above a function of a record: what it makes is kept there."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    def found(s: Same) -> Made:
+        if name not in s.__dict__:
+            s.__dict__[name] = make(s)
+        return s.__dict__[name]
+
+    return found
+
+
 class Played(Estimates):
     """What one seed played: epoch k in row k - 1. `at` is of epoch k, `after` of epoch k + 1."""
 
@@ -196,6 +201,11 @@ class Played(Estimates):
     def plan(self) -> Any:
         """The plans on sets of kernels: a `sets.Plan`."""
         return self.plan_of(self)
+
+    @property
+    def invalid_steps(self) -> float:
+        """Steps under plans on sets that do not hold."""
+        return float((self.lengths * ~self.plan.valid).sum())
 
     @cached_property
     def V(self) -> Any:
@@ -488,7 +498,7 @@ def run_recorded(
     states = Measure("states", lambda keys: (), record, lambda m: {})
     made = run(
         learner, setting.mdp, setting.steps, seeds, record=["stream"], measures=[states],
-        pad=setting.sets is None and setting.average is None, progress=progress,
+        pad=setting.sets is None and not setting.undiscounted, progress=progress,
     )  # fmt: skip
     return made, (_seed(setting, made, kept, i, plan_of) for i in range(len(made.seeds)))
 

@@ -22,7 +22,7 @@ from ravi.theory import sampled as theory
 from ravi.verify import lemmas
 from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import in_norm, relative, solved, worst
-from ravi.verify.record import Played, before
+from ravi.verify.record import Played, before, once
 from ravi.verify.regression import corner
 from ravi.verify.setting import RunSetting, mixture_beta, of_theorem_4_1
 
@@ -88,11 +88,8 @@ def phi_of(setting: RunSetting, U: Array) -> Array:
     return np.einsum("xajd,nxaj->nxad", drawn(setting).features, U[:, setting.mdp.successors])
 
 
+@once
 def books(s: Played) -> Books:
-    return s.made(books_of)
-
-
-def books_of(s: Played) -> Books:
     setting, T, d = s.setting, s.T, s.mdp.dimension
     e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))
     U, _, size = split(setting, s.V)

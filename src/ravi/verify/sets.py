@@ -172,15 +172,11 @@ def doublings(s: Played) -> Measured:
     return by_doubling(s), theory.doublings(s.mdp.states, s.mdp.actions, s.T)
 
 
-def invalid_steps(s: Played) -> float:
-    return float((s.lengths * ~s.plan.valid).sum())
-
-
 @claim("K10", "E steps under invalid plans <= sum of the levels that allow for them", "Lemma 1", kind="E")
 def invalid(s: Played) -> Measured:
     mdp = s.mdp
     levels = theory.levels(mdp.horizon, mdp.states, mdp.actions, theory.stage(made_at(s)))
-    return invalid_steps(s), levels.sum()
+    return s.invalid_steps, levels.sum()
 
 
 def made_at(s: Played) -> Array:
@@ -212,7 +208,7 @@ def explicit(setting: RunSetting, form: Any = theory.regret) -> float:
     mdp, given = setting.mdp, setting.sets
     if given.scale != 1 or setting.side.reward_scale != 1:
         return np.inf
-    X, A, unknown = mdp.states, mdp.actions, setting.side.rewards is not None
+    X, A, unknown = mdp.states, mdp.actions, setting.unknown_rewards
     more = {"slack": given.slack, "tolerance": theory.TOLERANCE, "unknown_rewards": unknown}
     return float(form(setting.H, X, A, outcomes(mdp, True), setting.steps, **more))
 
@@ -233,7 +229,7 @@ def worst_redundancy(n: Array, B: int) -> Array:
 def radius_of_truth(setting: RunSetting, n: Array) -> Array:
     """rho_G: what n KL(p_hat || P) is at most, for all pairs at all times with probability 1 - 1 / T."""
     mdp = setting.mdp
-    pairs = mdp.states * mdp.actions * (2 if setting.side.rewards else 1)
+    pairs = mdp.states * mdp.actions * (1 + setting.unknown_rewards)
     return log(pairs * setting.steps) + worst_redundancy(n, outcomes(mdp, True))
 
 
@@ -250,34 +246,41 @@ def fixed_point(
     return V
 
 
-def plan_of(s: Played) -> Plan:
-    setting, mdp, state, moves, time = s.setting, s.mdp, s.states, s.books.moves, s.starts.astype(float)
-    given, X, A, H, n = setting.sets, mdp.states, mdp.actions, mdp.horizon, moves.sum(-1)
-    D = Counts(n.astype(np.int32), moves.astype(np.int32))
-    unknown, successors = setting.side.rewards is not None, on_support(mdp, setting.side.support).successors
-    level = np.log((2 * X if unknown else X) / theory.levels(H, X, A, theory.stage(np.maximum(time, 1))))
-    rho = given.scale * (level[:, None, None] + worst_redundancy(n, 2))
-    r, earned = np.repeat(mdp.rewards[None], len(n), 0), n
-    if unknown:
-        r = highest_rewards(state.earned.plays, state.earned.total, level, setting.side.reward_scale)
-        earned = state.earned.plays
+def bounds_of(s: Played, level: Array) -> tuple[Radii, Array, Callable[..., Array]]:
+    """The radii at levels e^{-level} (K,), the plays whose rewards were counted, and max_C <q, V> of a V for each plan,
+    or for all, at a share of the radii."""
+    setting, mdp, moves, earned = s.setting, s.mdp, s.books.moves, s.books.visits
+    n, support, side = moves.sum(-1), setting.side.support, setting.side
+    D, successors = Counts(n.astype(np.int32), moves.astype(np.int32)), on_support(mdp, support).successors
+    rho, r = setting.sets.scale * (level[:, None, None] + worst_redundancy(n, 2)), np.repeat(mdp.rewards[None], s.K, 0)
+    if setting.unknown_rewards:
+        earned = s.states.earned.plays
+        r = highest_rewards(earned, s.states.earned.total, level, side.reward_scale)
+    far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
 
     def most(V: Array, share: float = 1.0) -> Array:
-        return largest(successors, D, share * rho, setting.side.support, V)
+        return largest(successors, D, share * rho, support, np.broadcast_to(V, (s.K, mdp.states)).copy())
 
-    V = fixed_point(mdp, r, most, np.full((len(time), X), H))
-    excess = V - fixed_point(mdp, r, partial(most, share=0.5), V) if given.slack > 0 else np.zeros_like(V)
-    own = fixed_point(mdp, r, most, V, state.policy)
+    return Radii(rho, r, (far <= radius_of_truth(setting, n)).all((1, 2))), earned, most
+
+
+def plan_of(s: Played) -> Plan:
+    setting, mdp, policy, time = s.setting, s.mdp, s.states.policy, s.starts.astype(float)
+    slack, X, H, unknown = setting.sets.slack, mdp.states, mdp.horizon, setting.unknown_rewards
+    levels = theory.levels(H, X, mdp.actions, theory.stage(np.maximum(time, 1)))
+    made, earned, most = bounds_of(s, np.log((2 * X if unknown else X) / levels))
+    r = made.rewards
+    V = fixed_point(mdp, r, most, np.full((s.K, X), H))
+    excess = V - fixed_point(mdp, r, partial(most, share=0.5), V) if slack > 0 else np.zeros_like(V)
+    own = fixed_point(mdp, r, most, V, policy)
     x, star = np.arange(X), setting.solution.policy.argmax(-1)
-    hoped = most(np.broadcast_to(setting.solution.V, V.shape))[:, x, star]
+    hoped = most(setting.solution.V)[:, x, star]
     valid = (hoped >= (setting.P @ setting.solution.V)[x, star] - setting.atol).all(-1)
     valid &= (r[:, x, star] >= mdp.rewards[x, star] - setting.atol).all(-1)
-    far = n * rel_entr(moves / np.maximum(n, 1)[..., None], mdp.transitions).sum(-1)
     return at_truth(
-        setting, state.policy, own, time=time, earned=earned, V=V, valid=valid, plays=(state.policy * n).sum(-1),
-        eps=given.slack * (1 - mdp.discount) * excess @ mdp.initial,
-        tol=(1 + given.slack) * mdp.discount * theory.TOLERANCE / np.sqrt(time),
-        made=Radii(rho, r, (far <= radius_of_truth(setting, n)).all((1, 2))),
+        setting, policy, own, time=time, earned=earned, V=V, valid=valid, plays=(policy * s.books.visits).sum(-1),
+        eps=slack * (1 - mdp.discount) * excess @ mdp.initial,
+        tol=(1 + slack) * mdp.discount * theory.TOLERANCE / np.sqrt(time), made=made,
     )  # fmt: skip
 
 

@@ -36,11 +36,16 @@ class RunSetting(NamedTuple):
     first: int = 0  # l, likewise
     of: Callable[[int], RunSetting] | None = None  # phase i as a setting, likewise
     average: Any = None  # an `average.Truth` in the average reward
+    episodes: Any = None  # an `episodes.Truth` in episodes
     world: Any = None  # the `Changing` where rewards change: those of `mdp`, and the optimum, are of the mean table
 
     @property
+    def undiscounted(self) -> bool:
+        return self.average is not None or self.episodes is not None
+
+    @property
     def H(self) -> float:
-        return self.mdp.horizon
+        return self.mdp.largest_value
 
     @property
     def gamma(self) -> float:
@@ -48,7 +53,7 @@ class RunSetting(NamedTuple):
 
     @property
     def atol(self) -> float:
-        values = self.mdp.horizon if self.average is None else 1 + float(np.ptp(self.solution.bias))  # type: ignore[attr-defined]
+        values = self.H if self.average is None else 1 + float(np.ptp(self.solution.bias))  # type: ignore[attr-defined]
         return 1e-9 * values  # of an identity in float64
 
     @property
@@ -56,6 +61,10 @@ class RunSetting(NamedTuple):
         """H(pi* || pi_0), pi* optimal for `mdp`."""
         star = occupancy(self.mdp, self.solution.policy)
         return float(star.nu @ relative_entropy(self.solution.policy, self.parts.initial_policy))
+
+    @property
+    def unknown_rewards(self) -> bool:
+        return self.side.rewards is not None
 
     @property
     def stated(self) -> TheoryConstants:
@@ -147,14 +156,16 @@ class RunSetting(NamedTuple):
 
 
 def setting_of(learner: Learner, mdp: MDP, steps: int, solution: Solution) -> RunSetting:
+    """Without a discount nothing is held against fixed policies."""
     nothing: Any = None  # plans on sets of kernels have no parts, and begin nowhere
     uniform = np.full((mdp.states, mdp.actions), 1 / mdp.actions)
     parts = learner.parts or Parts(nothing, nothing, nothing, np.zeros(mdp.states), uniform)
-    star = occupancy(mdp, solution.policy)
-    best = Comparators(star.nu[None], np.array([[solution.optimum]]), np.zeros(1))
-    side = learner.side_information
-    made = RunSetting(mdp, parts, side, steps, solution, star.mu, dense(mdp, mdp.transitions), best, learner.sets)
-    return made._replace(against=best._replace(entropy=np.array([made.entropy])))
+    side, P = learner.side_information, dense(mdp, mdp.transitions)
+    made = RunSetting(mdp, parts, side, steps, solution, nothing, P, nothing, learner.sets)
+    if mdp.criterion != "discounted":
+        return made
+    star, rho = occupancy(mdp, solution.policy), np.array([[solution.optimum]])
+    return made._replace(mu_star=star.mu, against=Comparators(star.nu[None], rho, np.array([made.entropy])))
 
 
 def dense(mdp: MDP, values: Array) -> Array:

@@ -32,7 +32,7 @@ from ravi.verify import lemmas
 from ravi.verify.claim import Measured, Registry
 from ravi.verify.distance import in_norm, relative, solved
 from ravi.verify.expected import regret, times, total
-from ravi.verify.record import Played
+from ravi.verify.record import Played, once
 from ravi.verify.setting import RunSetting
 
 registry = Registry("variance")
@@ -68,11 +68,8 @@ def radii(setting: RunSetting, t: float, scale: Any) -> Radii:
     return Radii(scale * hat, scale * check, scale * tilde)
 
 
+@once
 def books(s: Played) -> Books:
-    return s.made(books_of)
-
-
-def books_of(s: Played) -> Books:
     """Step by step: sigma_t is of both regressions as they stand."""
     setting, T, R, kept = s.setting, s.T, s.H, []
     e, x, a, y = (part[:T] for part in (s.epoch, s.x, s.a, s.y))

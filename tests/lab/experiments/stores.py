@@ -6,11 +6,11 @@ import pyarrow as pa
 
 import ravi
 from ravi.ids import canonical
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.rows import failed_rows, rows_of
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 
 STEPS, POINTS = 20, 5
 SUITE = {

@@ -4,7 +4,7 @@ import sys
 import time
 
 from ravi import ids
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.work import Outcome, Task
 
 RIVER = "riverswim/5,discount=0.9"

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.suite_file.specification import Section, Suite, Tuning
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.agenda import Agenda, Shard
+from ravi.lab.experiments.suite import Section, Suite, Tuning
 
 WHOLE = Shard()
 TUNING = Tuning(budget=3, seeds=(100, 101), scale=(0.01, 1.0))

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from ravi import cli
+from ravi.lab.experiments import agenda as jobs
 from ravi.lab.experiments import runner
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import work
 from ravi.runtime import gpu as device
 from ravi.validation import InputError

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import ravi
+from ravi.lab.experiments import agenda as jobs
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import freezing
 from ravi.lab.experiments.manifest import manifest
 from ravi.lab.experiments.results import DamagedWarning
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
 from ravi.lab.experiments.store import Store
 from ravi.runtime import archive
 from ravi.validation import InputError
@@ -34,8 +34,7 @@ suite, folder, first, workers = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3
 exec(first)
 from ravi.lab.experiments import driver
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import jobs
-from ravi.lab.experiments.schedule import jobs
+from ravi.lab.experiments import agenda as jobs
 driver.TELL = driver.FLUSH = 0.0  # at every turn
 jobs.FEW = jobs.LEAST = 1  # more jobs, of fewer runs
 run_suite(suite, folder, workers=workers, progress=lambda status: print(status.done, flush=True))
@@ -320,10 +319,10 @@ TINY = {
 }  # fmt: skip
 
 
-def launched(suite, folder, **more):
+def launched(suite, folder):
     """What a launch does before its runs."""
-    store, wanted = Store(folder), freezing.chosen(suite)
-    freezing.freeze(wanted, store, **more)
+    store, (wanted, own) = Store(folder), freezing.chosen(suite)
+    freezing.freeze(wanted, store, own)
     with store.launch(manifest(["ravi"], wanted.plain())):
         pass
 
@@ -360,17 +359,17 @@ def test_a_damaged_mdp_is_made_again_from_its_file(tmp_path, harm):
     launched(suite, folder)
     (kept,) = (folder / "mdps").iterdir()
     whole = kept.read_bytes()
-    for wanted, own in ((suite, None), (folder, folder)):
+    for wanted in (suite, folder):
         if harm == "another":
             ravi.mdp("riverswim/3").save(kept)
         else:
             kept.write_bytes(whole[:100] if harm == "cut" else b"")
-        launched(wanted, folder, own=own)
+        launched(wanted, folder)
         assert kept.read_bytes() == whole
     kept.write_bytes(b"")
     source.unlink()
     with pytest.raises(InputError, match=rf"mdps/{kept.name}(.*)put back {source}, from which it is made again"):
-        launched(folder, folder, own=folder)
+        launched(folder, folder)
 
 
 def test_a_clock_that_jumps_changes_nothing(undisturbed, tmp_path):

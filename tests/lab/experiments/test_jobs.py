@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ravi.lab.experiments.schedule.jobs import FAILED, LEFT, LOST, MOST, STORED, Job, Runs, jobs_of
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.agenda import FAILED, LEFT, LOST, MOST, STORED, Job, Runs, jobs_of
+from ravi.lab.experiments.plan import Setting
 
 
 def setting_of(learner="ravi-ucb", steps=10**6):

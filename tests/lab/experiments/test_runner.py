@@ -13,13 +13,13 @@ import ravi
 from ravi import ids
 from ravi.lab.experiments import driver as loop
 from ravi.lab.experiments import reproduce
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver
 from ravi.lab.experiments.freezing import freeze
-from ravi.lab.experiments.runner import run_suite, shard_of
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
+from ravi.lab.experiments.reading import specify
+from ravi.lab.experiments.runner import run_suite
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.experiments.work import Task, undone, work
 from ravi.lab.report import watch as watching
 from ravi.lab.report.page import report
@@ -600,21 +600,6 @@ def test_it_runs_in_a_thread(undisturbed, tmp_path):
     thread.start()
     thread.join(120)
     assert bits(tmp_path / "thread") == bits(undisturbed)
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3"])
-def test_shards_that_are_none_are_refused(text):
-    with pytest.raises(InputError, match="shard"):
-        shard_of(text)
-
-
-def test_a_folder_of_something_else_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("hello")
-    with pytest.raises(InputError, match=r"thesis\.tex"):
-        run_suite(SMALL, tmp_path, workers=1)
-    assert os.listdir(tmp_path) == ["thesis.tex"]
-    with pytest.raises(InputError, match="is a file"):
-        run_suite(SMALL, tmp_path / "thesis.tex", workers=1)
 
 
 def test_workers_with_other_versions_are_refused(tmp_path):

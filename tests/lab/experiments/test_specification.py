@@ -5,14 +5,15 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ravi import ids, validation
 from ravi.ids import allow_imports
-from ravi.lab.experiments.suite_file.specification import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.reading import specify
+from ravi.lab.experiments.suite import FIRST_TUNING_SEED, Section, Suite, Tuning, differences
 from ravi.validation import InputError
 
 SECTION = {"name": "s", "mdps": ["riverswim/4"], "learners": ["ravi-ucb", "uniform"], "steps": 1e3, "seeds": 4}
@@ -203,167 +204,153 @@ def test_a_section_more_is_one_difference():
 
 # Mistakes. Each of these is the only one of its suite.
 
-MISTAKES = [
-    (suite_of(stepz=3), "sections[0].stepz: there is no key 'stepz'. Did you mean steps"),
-    (suite_of() | {"zebra": 3}, "zebra: there is no key 'zebra'. Known: name, title"),
-    (suite_of() | {"tuning": {"budgt": 3}}, "tuning.budgt: there is no key 'budgt'. Did you mean budget?"),
-    (suite_of() | {"tuning": 3}, "tuning: 3 is not a table"),
-    (suite_of() | {"tuning": {"budget": 0}}, "tuning.budget: budget is 0; it must be at least 1"),
-    (suite_of() | {"tuning": {"budget": True}}, "tuning.budget: budget is True, not a number"),
-    (suite_of() | {"tuning": {"scale": [1, 0.1]}}, "tuning.scale: scale goes from 1 to 0.1; the smaller one comes"),
-    (suite_of() | {"tuning": {"scale": [0, 1]}}, "tuning.scale: scale is 0; it must be positive"),
-    (suite_of() | {"tuning": {"step_scale": 3}}, "tuning.step_scale: 3 is not a range [low, high]"),
+MISTAKES = [  # what is changed in the section
+    ("stepz = 3", "sections[0].stepz: there is no key 'stepz'. Did you mean steps"),
+    ("name = 3", "sections[0].name: 3 is not a text"),
+    ("remark = 3", "sections[0].remark: 3 is not a text"),
+    ("steps = 0", "sections[0].steps[0]: steps (T) is 0; it must be at least 1"),
+    ('steps = "many"', "sections[0].steps[0]: steps (T) is 'many', not a number"),
+    ("steps = [10, 10.5]", "sections[0].steps[1]: steps (T) is 10.5, not a whole number"),
+    ("steps = [10, 20, 10.0]", "sections[0].steps[2]: 10.0 stands in the list twice"),
+    ("steps = []", "sections[0].steps: the list is empty"),
+    ("steps = true", "sections[0].steps[0]: steps (T) is True, not a number"),
+    ('seeds = "1,7,1"', "sections[0].seeds: seeds names seed 1 twice"),
+    ("seeds = [1, 2, 1]", "sections[0].seeds: seeds names seed 1 twice"),
+    ('seeds = "7-5"', "sections[0].seeds: seeds is '7-5'; a range goes upwards: 5-7"),
+    ("seeds = []", "sections[0].seeds: seeds is empty"),
+    ("seeds = [-1]", "sections[0].seeds: seeds[0] is -1; it must be at least 0"),
+    ("seeds = {a = 1}", "sections[0].seeds: seeds is {'a': 1}, not a number of seeds, a text"),
+    ("seeds = [true]", "sections[0].seeds: seeds[0] is True, not a number"),
+    ("points = 0", "sections[0].points: points is 0; it must be at least 1"),
+    ('record = ["rewards"]', "sections[0].record[0]: record is 'rewards', not one of reward, trajectory. Did you mean"),
+    ('record = "reward"', "sections[0].record: 'reward' is not a list"),
+    ('record = ["reward", "reward"]', "sections[0].record[1]: 'reward' stands in the list twice"),
     (
-        suite_of() | {"tuning": {"sampler": "latice"}},
-        "tuning.sampler: sampler is 'latice', not one of lattice, optuna. Did",
-    ),
-    (suite_of() | {"tuning": {"seeds": 0}}, "tuning.seeds: seeds is 0; it must be at least 1"),
-    (suite_of() | {"name": 3}, "name: 3 is not a text"),
-    (suite_of() | {"name": ""}, "name: the text is empty"),
-    (suite_of() | {"title": ["x"]}, "title: ['x'] is not a text"),
-    ({"name": "x"}, "sections missing"),
-    ({"sections": []}, "sections: the list is empty"),
-    ({"sections": {}}, "sections: {} is not a list"),
-    ({"sections": [3]}, "sections[0]: 3 is not a table"),
-    (suite_of(name=3), "sections[0].name: 3 is not a text"),
-    (suite_of(remark=3), "sections[0].remark: 3 is not a text"),
-    ({"sections": [SECTION, SECTION]}, "sections[1].name: there are two sections 's'"),
-    ({"sections": [{k: v for k, v in SECTION.items() if k != "name"}]}, "sections[0]: name missing"),
-    ({"sections": [{k: v for k, v in SECTION.items() if k != "mdps"}]}, "sections[0]: mdps missing"),
-    (
-        {"sections": [{k: v for k, v in SECTION.items() if k != "seeds"}]},
-        "sections[0]: seeds missing: give them here, or",
-    ),
-    (
-        {"sections": [{k: v for k, v in SECTION.items() if k != "steps"}]},
-        "sections[0]: steps missing: give them here, or",
-    ),
-    (suite_of(steps=0), "sections[0].steps[0]: steps (T) is 0; it must be at least 1"),
-    (suite_of(steps="many"), "sections[0].steps[0]: steps (T) is 'many', not a number"),
-    (suite_of(steps=[10, 10.5]), "sections[0].steps[1]: steps (T) is 10.5, not a whole number"),
-    (suite_of(steps=[10, 20, 1e1]), "sections[0].steps[2]: 10.0 stands in the list twice"),
-    (suite_of(steps=[]), "sections[0].steps: the list is empty"),
-    (suite_of(steps=True), "sections[0].steps[0]: steps (T) is True, not a number"),
-    (suite_of(seeds="1,7,1"), "sections[0].seeds: seeds names seed 1 twice"),
-    (suite_of(seeds=[1, 2, 1]), "sections[0].seeds: seeds names seed 1 twice"),
-    (suite_of(seeds="7-5"), "sections[0].seeds: seeds is '7-5'; a range goes upwards: 5-7"),
-    (suite_of(seeds=[]), "sections[0].seeds: seeds is empty"),
-    (suite_of(seeds=[-1]), "sections[0].seeds: seeds[0] is -1; it must be at least 0"),
-    (suite_of(seeds={"a": 1}), "sections[0].seeds: seeds is {'a': 1}, not a number of seeds, a text"),
-    (suite_of(seeds=[True]), "sections[0].seeds: seeds[0] is True, not a number"),
-    (suite_of(points=0), "sections[0].points: points is 0; it must be at least 1"),
-    (
-        suite_of(record=["rewards"]),
-        "sections[0].record[0]: record is 'rewards', not one of reward, trajectory. Did you mean",
-    ),
-    (suite_of(record="reward"), "sections[0].record: 'reward' is not a list"),
-    (suite_of(record=["reward", "reward"]), "sections[0].record[1]: 'reward' stands in the list twice"),
-    (
-        suite_of(columns=["tunde"]),
+        'columns = ["tunde"]',
         "sections[0].columns[0]: a column is 'tunde', not one of theory, tuned, given. Did you mean",
     ),
-    (suite_of(columns=[]), "sections[0].columns: the list is empty"),
-    (suite_of(columns=["given", "given"]), "sections[0].columns[1]: 'given' stands in the list twice"),
-    (suite_of(mdps=[]), "sections[0].mdps: the list is empty"),
-    (suite_of(mdps="trap"), "sections[0].mdps: 'trap' is not a list"),
-    (suite_of(mdps=["trap", 3]), "sections[0].mdps[1]: 3 is neither an id nor a table with id, options"),
-    (suite_of(mdps=[{"options": {"seed": 1}}]), "sections[0].mdps[0]: id missing"),
+    ("columns = []", "sections[0].columns: the list is empty"),
+    ('columns = ["given", "given"]', "sections[0].columns[1]: 'given' stands in the list twice"),
+    ("mdps = []", "sections[0].mdps: the list is empty"),
+    ('mdps = "trap"', "sections[0].mdps: 'trap' is not a list"),
+    ('mdps = ["trap", 3]', "sections[0].mdps[1]: 3 is neither an id nor a table with id, options"),
+    ("mdps = [{options = {seed = 1}}]", "sections[0].mdps[0]: id missing"),
+    ('mdps = [{id = "trap", label = "x"}]', "sections[0].mdps[0].label: there is no key 'label'. Known: id, options"),
+    ('mdps = ["trap", "trap"]', "sections[0].mdps[1]: trap stands in the list twice"),
+    ('mdps = ["trap", "trap,discount=0.95"]', "sections[0].mdps[1]: trap,discount=0.95 is the same MDP as trap"),
+    ('mdps = ["riverswm/6"]', "sections[0].mdps[0]: there is no MDP 'riverswm/6', and no such file in"),
+    ('mdps = ["riverswm/6,discount=0.95"]', "Did you mean riverswim or riverswim/mixture?"),
+    ('mdps = ["garnet/5,2,9"]', "sections[0].mdps[0]: branching is 9; it must be at most 5"),
+    ('mdps = ["garnet/5,2"]', "sections[0].mdps[0]: garnet/5,2: branching missing; it takes states"),
     (
-        suite_of(mdps=[{"id": "trap", "label": "x"}]),
-        "sections[0].mdps[0].label: there is no key 'label'. Known: id, options",
-    ),
-    (suite_of(mdps=["trap", "trap"]), "sections[0].mdps[1]: trap stands in the list twice"),
-    (suite_of(mdps=["trap", "trap,discount=0.95"]), "sections[0].mdps[1]: trap,discount=0.95 is the same MDP as trap"),
-    (suite_of(mdps=["riverswm/6"]), "sections[0].mdps[0]: there is no MDP 'riverswm/6', and no such file in"),
-    (suite_of(mdps=["riverswm/6,discount=0.95"]), "Did you mean riverswim or riverswim/mixture?"),
-    (suite_of(mdps=["garnet/5,2,9"]), "sections[0].mdps[0]: branching is 9; it must be at most 5"),
-    (suite_of(mdps=["garnet/5,2"]), "sections[0].mdps[0]: garnet/5,2: branching missing; it takes states"),
-    (
-        suite_of(mdps=[{"id": "garnet/5,2,2", "options": {"seed": [0, 1], "discont": 0.9}}]),
+        'mdps = [{id = "garnet/5,2,2", options = {seed = [0, 1], discont = 0.9}}]',
         "sections[0].mdps[0]: garnet/5,2,2,seed=0,discont=0.9: there is no option 'discont'; it takes states",
     ),
-    (suite_of(learners=[]), "sections[0].learners: the list is empty"),
-    (suite_of(learners=[3]), "sections[0].learners[0]: 3 is neither an id nor a table with id, label, options"),
-    (suite_of(learners=[{"id": 3}]), "sections[0].learners[0].id: 3 is not a text"),
+    ("learners = []", "sections[0].learners: the list is empty"),
+    ("learners = [3]", "sections[0].learners[0]: 3 is neither an id nor a table with id, label, options"),
+    ("learners = [{id = 3}]", "sections[0].learners[0].id: 3 is not a text"),
+    ('learners = [{id = "psrl", lable = "x"}]', "learners[0].lable: there is no key 'lable'. Did you mean label?"),
+    ('learners = ["psrl", "psrl"]', "sections[0].learners[1]: there are two learners with the label 'psrl'"),
     (
-        suite_of(learners=[{"id": "psrl", "lable": "x"}]),
-        "learners[0].lable: there is no key 'lable'. Did you mean label?",
-    ),
-    (suite_of(learners=["psrl", "psrl"]), "sections[0].learners[1]: there are two learners with the label 'psrl'"),
-    (
-        suite_of(learners=["psrl", {"id": "ucrl2", "label": "psrl"}]),
+        'learners = ["psrl", {id = "ucrl2", label = "psrl"}]',
         "sections[0].learners[1]: there are two learners with the label 'psrl'",
     ),
     (
-        suite_of(learners=["ucrl2", {"id": "ucrl2,mode=aware", "label": "U"}]),
+        'learners = ["ucrl2", {id = "ucrl2,mode=aware", label = "U"}]',
         "sections[0].learners[1]: ucrl2,mode=aware is the same learner as 'ucrl2'",
     ),
     (
-        suite_of(learners=["uniform", "ravi-ucbb"]),
+        'learners = ["uniform", "ravi-ucbb"]',
         "sections[0].learners[1]: there is no learner 'ravi-ucbb'. Did you mean ravi-ucb",
     ),
+    ('learners = ["ravi-ucb,scal=1"]', "sections[0].learners[0]: ravi-ucb,scal=1: there is no option 'scal'; it takes"),
+    ('learners = ["ravi-ucb,scale=x"]', "sections[0].learners[0]: ravi-ucb,scale=x: scale is 'x', not a number"),
+    ('learners = ["ravi-ucb,scale=-1"]', "learners[0]: ravi-ucb,scale=-1 cannot run on riverswim/4: scale is -1"),
     (
-        suite_of(learners=["ravi-ucb,scal=1"]),
-        "sections[0].learners[0]: ravi-ucb,scal=1: there is no option 'scal'; it takes",
-    ),
-    (suite_of(learners=["ravi-ucb,scale=x"]), "sections[0].learners[0]: ravi-ucb,scale=x: scale is 'x', not a number"),
-    (suite_of(learners=["ravi-ucb,scale=-1"]), "learners[0]: ravi-ucb,scale=-1 cannot run on riverswim/4: scale is -1"),
-    (
-        suite_of(mdps=["trap", "riverswim/4"], learners=["ravi-ucb/mixture"]),
+        'mdps = ["trap", "riverswim/4"], learners = ["ravi-ucb/mixture"]',
         "sections[0].learners[0]: ravi-ucb/mixture cannot run on trap and riverswim/4: the MDP has no features",
     ),
     (
-        suite_of(learners=[{"id": "ucrl2", "options": {"mode": ["aware", "blnd"]}}]),
+        'learners = [{id = "ucrl2", options = {mode = ["aware", "blnd"]}}]',
         "learners[0]: ucrl2,mode=blnd cannot run on riverswim/4: mode is 'blnd', not one of aware, blind. Did you",
     ),
     (
-        suite_of(learners=["uniform"], options={"delta": [0.1, 0.2]}),
+        'learners = ["uniform"], options = {delta = [0.1, 0.2]}',
         "sections[0].learners[0]: uniform,delta=0.1: there is no option 'delta'; it takes no options",
     ),
     (
-        suite_of(learners=["ucrl2,delta=0.1"], options={"delta": [0.2]}),
+        'learners = ["ucrl2,delta=0.1"], options = {delta = [0.2]}',
         "sections[0].learners[0]: ucrl2,delta=0.1,delta=0.2: delta is given twice",
     ),
-    (suite_of(options=3), "sections[0].options: 3 is not a table"),
-    (suite_of(learners=["ucrl2"], options={"delta": []}), "sections[0].options.delta: the list is empty"),
+    ("options = 3", "sections[0].options: 3 is not a table"),
+    ('learners = ["ucrl2"], options = {delta = []}', "sections[0].options.delta: the list is empty"),
     (
-        suite_of(learners=["ucrl2"], options={"delta": [0.1, 0.1]}),
+        'learners = ["ucrl2"], options = {delta = [0.1, 0.1]}',
         "sections[0].options.delta[1]: 0.1 stands in the list twice",
     ),
+    ('learners = ["ucrl2"], options = {delta = [true]}', "sections[0].options.delta[0]: True is neither a number nor"),
     (
-        suite_of(learners=["ucrl2"], options={"delta": [True]}),
-        "sections[0].options.delta[0]: True is neither a number nor",
-    ),
-    (
-        suite_of(learners=["ucrl2"], options={"mode": "aware,delta=1"}),
+        'learners = ["ucrl2"], options = {mode = "aware,delta=1"}',
         "sections[0].options.mode: 'aware,delta=1' cannot stand",
     ),
     (
-        suite_of(columns=["tuned"], seeds=[3, 10**6]),
+        'seeds = [3, 1000000], columns = ["tuned"]',
         "sections[0].seeds: seed 1000000 is a tuning seed too; what was tuned on it must not report it",
     ),
+]
+ABOVE = [  # what is added above it
+    ("zebra = 3", "zebra: there is no key 'zebra'. Known: name, title"),
+    ("tuning = {budgt = 3}", "tuning.budgt: there is no key 'budgt'. Did you mean budget?"),
+    ("tuning = 3", "tuning: 3 is not a table"),
+    ("tuning = {budget = 0}", "tuning.budget: budget is 0; it must be at least 1"),
+    ("tuning = {budget = true}", "tuning.budget: budget is True, not a number"),
+    ("tuning = {scale = [1, 0.1]}", "tuning.scale: scale goes from 1 to 0.1; the smaller one comes"),
+    ("tuning = {scale = [0, 1]}", "tuning.scale: scale is 0; it must be positive"),
+    ("tuning = {step_scale = 3}", "tuning.step_scale: 3 is not a range [low, high]"),
+    ('tuning = {sampler = "latice"}', "tuning.sampler: sampler is 'latice', not one of lattice, optuna. Did"),
+    ("tuning = {seeds = 0}", "tuning.seeds: seeds is 0; it must be at least 1"),
+    ("name = 3", "name: 3 is not a text"),
+    ('name = ""', "name: the text is empty"),
+    ('title = ["x"]', "title: ['x'] is not a text"),
+    ("sections = []", "sections: the list is empty"),
+    ("sections = {}", "sections: {} is not a list"),
+    ("sections = [3]", "sections[0]: 3 is not a table"),
+]
+MISSING = [
+    ("name", "sections[0]: name missing"),
+    ("mdps", "sections[0]: mdps missing"),
+    ("seeds", "sections[0]: seeds missing: give them here, or"),
+    ("steps", "sections[0]: steps missing: give them here, or"),
+]
+DECIDED = ["ravi-ucb,scale=1", "politex,step_scale=2", "npg,eta=1", "ucbvi-gamma,beta=1", "r-max,m=3"]
+
+
+def toml(text):
+    return tomllib.loads(f"x = {{{text}}}")["x"]
+
+
+ALONE = [
+    *((suite_of(**toml(text)), wanted) for text, wanted in MISTAKES),
+    *((suite_of() | toml(text), wanted) for text, wanted in ABOVE),
+    *(({"sections": [{k: v for k, v in SECTION.items() if k != key}]}, wanted) for key, wanted in MISSING),
+    ({"name": "x"}, "sections missing"),
+    ({"sections": [SECTION, SECTION]}, "sections[1].name: there are two sections 's'"),
     (
-        suite_of(columns=["tuned"], seeds=4) | {"tuning": {"seeds": "2-9"}},
+        suite_of(columns=["tuned"]) | {"tuning": {"seeds": "2-9"}},
         "sections[0].seeds: seed 2 (and 1 more) is a tuning seed too",
     ),
     *(
         (
             suite_of(learners=[learner], columns=[column]),
-            f'{learner} gives {option}: column "{column}" decides that; column "given" takes ids as they are',
+            f'{learner} gives {re.split("[,=]", learner)[1]}: column "{column}" decides that; column "given" takes ids',
         )
         for column in ("theory", "tuned")
-        for learner, option in (
-            ("ravi-ucb,scale=1", "scale"),
-            ("politex,step_scale=2", "step_scale"),
-            ("npg,eta=1", "eta"),
-            ("ucbvi-gamma,beta=1", "beta"),
-            ("r-max,m=3", "m"),
-        )
+        for learner in DECIDED
     ),
 ]
 
 
-@pytest.mark.parametrize(("suite", "wanted"), MISTAKES, ids=[wanted[:60] for _, wanted in MISTAKES])
+@pytest.mark.parametrize(("suite", "wanted"), ALONE, ids=[wanted[:60] for _, wanted in ALONE])
 def test_a_mistake_is_told_with_its_place(suite, wanted):
     (line,) = told(suite)
     assert wanted in line
@@ -440,8 +427,6 @@ def test_tuning_seeds_may_be_reported_where_nothing_is_tuned():
 
 
 def test_python_data_has_the_same_mistakes_without_lines(tmp_path):
-    import tomllib
-
     path = put(tmp_path, FILE)
     here = [re.sub(rf"{re.escape(str(path))}:\d+: ", "", line).replace(str(tmp_path), "") for line in told(path)]
     there = [line.replace(os.getcwd(), "") for line in told(tomllib.loads(FILE))]

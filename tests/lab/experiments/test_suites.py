@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ravi import ids
-from ravi.lab.experiments.suite_file.specify import shipped, specify
-from ravi.lab.suites import SUITES, text
+from ravi.lab.experiments.reading import shipped, specify
+from ravi.lab.suites import SUITES
 from ravi.planning.solver import solve
 
 ROOT = Path(__file__).parents[3]
@@ -97,13 +97,6 @@ def test_every_algorithm_that_the_paper_names_is_in_its_suite():
     assert named <= learners_of("paper")
 
 
-def test_every_section_says_what_it_is_for():
-    for name in SUITES:
-        assert all(section.remark for section in suite(name).sections)
-    places = r"Introduction|Section \d|Sections \d|Theorem|Lemma|Corollary"
-    assert all(re.search(places, section.remark) for section in suite("paper").sections)
-
-
 @pytest.mark.parametrize("section", shipped()["scaling"].sections, ids=lambda section: section.name)
 def test_a_grid_of_scaling_is_long_enough_to_fit_an_exponent(section):
     families = {re.split("[/,]", mdp)[0] for mdp in section.mdps}
@@ -145,8 +138,3 @@ def test_a_known_span_is_that_of_the_optimum_and_its_label_says_oracle():
         span = ids.given_options(entry.learner)["span"]
         assert V.max() - V.min() <= span <= V.max() - V.min() + 1e-3
         assert "oracle" in entry.label
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_the_file_of_a_suite_says_first_what_it_is_for(name):
-    assert re.match(r"# [A-Z]", text(name))

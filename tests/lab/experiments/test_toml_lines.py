@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from ravi.lab.experiments.suite_file.mistakes import lines
+from ravi.lab.experiments.mistakes import lines
 
 TEXT = '''# [[sections]]  a comment
 name = "a # b"            # = [ {

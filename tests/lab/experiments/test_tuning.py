@@ -1,37 +1,37 @@
 """Tuning is fair by construction: the same list for everyone, an equal budget, the first of the best."""
 
+from contextlib import suppress
 from math import inf
 
 import numpy as np
 import pytest
 
-from ravi.lab.experiments.schedule.jobs import LOST, Runs
-from ravi.lab.experiments.schedule.plan import Subject
-from ravi.lab.experiments.schedule.settings import Setting
-from ravi.lab.experiments.schedule.tuning import Configuration, Lattice, Optuna, Trials, best, lacking, lattice
-from ravi.lab.experiments.suite_file.specification import Tuning
+from ravi.lab.experiments.agenda import LOST, Runs
+from ravi.lab.experiments.plan import Setting, Subject
+from ravi.lab.experiments.suite import Tuning
+from ravi.lab.experiments.tuning import Configuration, Trials, best, by_lattice, by_optuna, lacking, lattice
 
 BOTH = ("scale", "step_scale")
 BASE = Setting("riverswim/6", "d" * 64, "ravi-ucb", "", 1000, 1)
 
 
 def spend(search, regret):
-    """Everything that a search asks for, when it is told regret(configuration)."""
-    asked = []
-    while fresh := search.ask():
-        for configuration in fresh:
-            asked.append(configuration)
-            search.tell(regret(configuration))
+    """Everything that a search asks for, when it is given regret(configuration)."""
+    asked, fresh = [], next(search)
+    with suppress(StopIteration):
+        while True:
+            asked += fresh
+            fresh = search.send([regret(configuration) for configuration in fresh])
     return asked
 
 
 def test_the_first_configuration_is_the_published_one():
     assert lattice(Tuning())[0] == Configuration(1.0, 1.0)
-    for search in (Lattice, Optuna):
-        assert search(Tuning(), BOTH, "a" * 20).ask()[0] == Configuration(1.0, 1.0)
+    for search in (by_lattice, by_optuna):
+        assert next(search(Tuning(), BOTH, "a" * 20))[0] == Configuration(1.0, 1.0)
 
 
-@pytest.mark.parametrize("search", [Lattice, Optuna])
+@pytest.mark.parametrize("search", [by_lattice, by_optuna])
 @pytest.mark.parametrize("multipliers", [BOTH, ("scale",), ("step_scale",)])
 def test_every_learner_gets_the_same_number_of_configurations(search, multipliers):
     tuning = Tuning(budget=12)
@@ -54,7 +54,7 @@ def test_the_lattice_reaches_the_ends_of_the_bonus_range_and_spreads_over_the_ot
 
 
 def test_learners_with_one_multiplier_get_the_same_values_as_those_with_two():
-    two, one = Lattice(Tuning(), BOTH, "").ask(), Lattice(Tuning(), ("scale",), "").ask()
+    two, one = (next(by_lattice(Tuning(), names, "")) for names in (BOTH, ("scale",)))
     assert [pair.scale for pair in two] == [pair.scale for pair in one]
 
 
@@ -66,12 +66,12 @@ def test_optuna_is_led_by_what_it_is_told_and_repeats_itself():
     def regret(configuration):
         return abs(np.log10(configuration.scale) + 3)  # best at 0.001
 
-    first = spend(Optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
-    assert first == spend(Optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
-    assert first != spend(Optuna(Tuning(budget=25), ("scale",), "9876543210"), regret)
+    first = spend(by_optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
+    assert first == spend(by_optuna(Tuning(budget=25), ("scale",), "0123456789"), regret)
+    assert first != spend(by_optuna(Tuning(budget=25), ("scale",), "9876543210"), regret)
     late = [regret(configuration) for configuration in first[15:]]
     assert np.mean(late) < 0.6  # 1.1 for a uniform search
-    assert spend(Optuna(Tuning(budget=5), ("scale",), "0"), lambda c: inf)  # all failing is no error
+    assert spend(by_optuna(Tuning(budget=5), ("scale",), "0"), lambda c: inf)  # all failing is no error
 
 
 def test_the_first_of_equals_is_chosen_and_failures_never():
@@ -82,7 +82,7 @@ def test_the_first_of_equals_is_chosen_and_failures_never():
 
 def tried(regrets, tuning):
     trials = Trials(Subject("a" * 20, BASE, BOTH), tuning)
-    for configuration, values in zip(trials.search.ask(), regrets, strict=True):
+    for configuration, values in zip(trials.ask(), regrets, strict=True):
         job = Runs(BASE)
         job.add(tuning.seeds)
         failed = np.isinf(values)
@@ -94,7 +94,7 @@ def tried(regrets, tuning):
 def test_the_record_holds_all_that_was_tried_and_what_was_chosen():
     tuning = Tuning(budget=3, seeds=(7, 8))
     trials = tried([[4.0, 6.0], [1.0, 2.0], [0.0, inf]], tuning)
-    assert trials.hear()
+    assert trials.ask() == []
     record = trials.record()
     assert record["chosen"] == 1  # the third had a failure
     assert [one["regret"] for one in record["configurations"]] == [5.0, 1.5, None]
@@ -107,10 +107,10 @@ def test_nothing_is_chosen_before_every_run_is_stored():
     tuning = Tuning(budget=2, seeds=(7, 8))
     trials = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
     trials.tried[1][1].add([9])
-    assert trials.hear()  # seed 9 is not a tuning seed
+    assert trials.ask() == []  # seed 9 is not a tuning seed
     late = tried([[4.0, 6.0], [1.0, 2.0]], tuning)
     late.tried[0][1].state[1] = 0
-    assert not late.hear()
+    assert late.ask() is None
 
 
 def test_nothing_is_chosen_where_a_trial_was_lost():
@@ -120,7 +120,7 @@ def test_nothing_is_chosen_where_a_trial_was_lost():
     job = trials.tried[1][1]
     job.state[1] = LOST
     job.regrets[1] = np.nan
-    assert not trials.hear()
+    assert trials.ask() is None
     assert trials.lost == 1
     record = trials.record()
     assert (record["chosen"], record["missing"]) == (None, 1)
@@ -128,18 +128,18 @@ def test_nothing_is_chosen_where_a_trial_was_lost():
     assert [one["regret"] for one in record["configurations"]] == [5.0, None, 2.0]
     assert lacking(record) == "tuning incomplete: 1 of 6 trials missing"
     job.settle(np.array([8]), np.array([False]), np.array([1.0]))
-    assert trials.hear()
+    assert trials.ask() == []
     assert (trials.record()["chosen"], trials.record()["missing"], lacking(trials.record())) == (1, 0, "")
 
 
 def test_what_is_missing_of_a_search_that_goes_step_by_step_is_all_that_was_not_tried():
     trials = Trials(Subject("a" * 20, BASE, BOTH), Tuning(budget=5, seeds=(7, 8), sampler="optuna"))
-    (configuration,) = trials.search.ask()
+    (configuration,) = trials.ask()
     job = Runs(BASE)
     job.add((7, 8))
     job.settle(np.array([7, 8]), np.array([False, True]), np.array([1.0, np.nan]), np.array([False, True]))
     trials.tried.append((configuration, job))
-    assert not trials.hear()
+    assert trials.ask() is None
     assert trials.record()["missing"] == 9
 
 

@@ -7,8 +7,8 @@ import pytest
 import ravi
 from ravi import ids
 from ravi.lab.experiments import forecast, reproduce
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.lab.report.figures import each_written
 from ravi.lab.report.page import report
 from ravi.lab.report.tables import table

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pyarrow as pa
 
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.rows import SCHEMA
-from ravi.lab.experiments.schedule import plan
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specify import specify
 from ravi.measures.curve import grid
 
 PUBLISHED = {"scale": None, "step_scale": None}

@@ -124,9 +124,9 @@ def test_cells_are_what_the_statistics_say_with_stars_where_sure(mdp):
 def test_profiles_are_those_of_the_statistics_of_who_ran_everywhere():
     held = some()
     values = held.values | {"good": {"one": held.values["good"]["one"]}}
-    taus = np.linspace(0, 1.5, 31)
+    taus = np.geomspace(*matrix.SPAN, 241)
     for scores, names in ((held, ["good", "fair", "bad"]), (replace(held, values=values), ["fair", "bad"])):
-        shown = lines(matrix.profile_figure(scores, thresholds=taus).figure.axes[0])
+        shown = lines(matrix.profile_figure(scores).figure.axes[0])
         assert [*shown] == names
         assert all(np.array_equal(shown[n].get_ydata(), profiles(scores, thresholds=taus).share[n]) for n in names)
         assert shown["fair"].get_color() == style.look(1).colour

@@ -36,7 +36,7 @@ def test_the_shadow_is_the_set_of_extreme_points_of_the_ellipsoid():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     one = parameters.Ellipsoid(1, rng.normal(size=4), root @ root.T + np.eye(4), 2.5)
-    shadow = one.shadow((3, 1), 400)
+    shadow = one.shadow((3, 1))
     # its reach in direction u is beta ||u||_{Lambda^-1}
     for angle in (0.0, 0.7, 2.0, 4.0):
         u = np.zeros(4)

@@ -19,7 +19,7 @@ from ravi.lab.report.page import HERE, charts, report, words
 from ravi.lab.report.page.charts import COLOURS, DASHES, LISTED, POINTS, SEEDS, embedded, rounded
 from ravi.lab.report.page.content import FAILURES, content, sections
 from ravi.lab.report.summary import summary
-from ravi.statistics import improvement, scores
+from ravi.statistics import best, improvement, scores
 from ravi.statistics.intervals import interval, stratified
 from ravi.statistics.rates import rates
 from ravi.validation import InputError
@@ -121,31 +121,18 @@ def test_a_panel_tells_rank_difference_and_growth(folder, page):
     assert [row[1] for row in rows] == ["theory"] * 4 + ["tuned"] * 4
     for column in ("theory", "tuned"):
         mine = [row for row in rows if row[1] == column]
-        runs = {label: dict(zip(*found.regret(label=label, mdp="riverswim/6", column=column), strict=True))
+        leader = best(scores(found, column=column), "riverswim/6")
+        runs = {label: found.regret(label=label, mdp="riverswim/6", column=column)[1]
                 for label in ("ravi-ucb", "psrl", EVIL, "uniform")}  # fmt: skip
-        order = sorted(runs, key=lambda label: np.mean([*runs[label].values()]))
-        gaps = {
-            label: np.array(
-                [held - runs[order[0]][seed] for seed, held in runs[label].items() if seed in runs[order[0]]]
-            )
-            for label in order[1:]
-        }
-        behind, left = {}, list(gaps)
-        while left:  # Holm: who is worse leaves, and the rest is looked at again
-            behind |= {label: interval(gaps[label], level=1 - 0.05 / len(left)) for label in left}
-            stay = [label for label in left if behind[label].low <= 0]
-            if len(stay) == len(left):
-                break
-            left = stay
-        for label, row in zip(order, mine, strict=True):
+        for label, row in zip(sorted(runs, key=lambda label: runs[label].mean()), mine, strict=True):
             assert row[0].startswith(label)
-            mean = interval(np.array([*runs[label].values()]))
-            mark = "★ best " if label == order[0] else "≈ tied with the best " if label in left else ""
+            mean = interval(runs[label])
+            mark = "★ best " if label == leader.learner else "≈ tied with the best " if label in leader.ties else ""
             assert row[3] == f"{mark}{shown(mean)}"
             places = decimals(mean.estimate, (mean.high - mean.low) / 2, 4)
-            upper = [number(np.quantile([*runs[label].values()], share), places) for share in (0.9, 0.99, 1)]
+            upper = [number(np.quantile(runs[label], share), places) for share in (0.9, 0.99, 1)]
             assert row[4] == (upper[0] if len({*upper}) == 1 else f"{upper[0]} {upper[1]}, max {upper[2]}")
-            assert row[5] == ("–" if label == order[0] else shown(behind[label]))
+            assert row[5] == ("–" if label == leader.learner else shown(leader.behind[label]))
             assert row[6] == "0.600"
     assert "n = 5" in page.words()  # few
 

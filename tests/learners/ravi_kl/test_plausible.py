@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ravi
-from ravi._jit.teams import made
+from ravi._jit.teams import allocate
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.ravi_kl import plausible
 from ravi.learners.ravi_kl.plausible import Sets, cold, scratch
@@ -24,7 +24,7 @@ class Plan(NamedTuple):
 
 def plan(problem, sets, tol, warm, *, fixed=None):
     """The best policy of all seeds, or what `fixed` returns; `warm` is written to."""
-    choice, room = warm.choice if fixed is None else fixed.copy(), made(scratch(problem, 1))
+    choice, room = warm.choice if fixed is None else fixed.copy(), allocate(scratch(problem, 1))
     returns = [
         plausible.plan(
             i, problem.successors, problem.initial, problem.discount, sets, 1.0, tol[i], warm[:4], choice,

@@ -14,7 +14,6 @@ have begun: there it sets a flag, and the run comes back as a checkpoint after i
 from __future__ import annotations
 
 import importlib.util
-import os
 import signal
 import socket
 import sys
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ravi import validation
-from ravi.lab.experiments.executors import ONE_THREAD, Executor, Lost, search_path
+from ravi.lab.experiments.executors import ONE_THREAD, Executor, Lost, environment, search_path
 from ravi.lab.experiments.work import Outcome, Task, undone, work
 from ravi.runtime.result import versions
 from ravi.validation import InputError, install_command
@@ -160,25 +159,21 @@ def _ray() -> Any:
 def _join(ray: Any, address: str, workers: int | None, modules: Sequence[str] = ()) -> None:
     quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
     quiet |= {"runtime_env": {"py_modules": list(modules)}} if modules else {}
-    before, handler = os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
+    handler = signal.getsignal(signal.SIGTERM)
     try:
-        if address == OWN:
-            with _plainly("cannot start Ray on this machine"), _alone():
-                ray.init(address=OWN, num_cpus=workers, include_dashboard=False, **quiet)
-                if ray.util.get_node_ip_address() != LOOPBACK:
-                    ray.shutdown()
-                    raise InputError(f"Ray {ray.__version__} cannot be kept to this machine: give no --cluster")
-        else:
-            if address != "auto":
-                _answers(address)
-            with _plainly(f"cannot join the Ray cluster at {address}"):
-                ray.init(address=address, **quiet)
+        with environment(RAY_USAGE_STATS_ENABLED="0"):  # nothing is reported to anyone
+            if address == OWN:
+                with _plainly("cannot start Ray on this machine"), _alone():
+                    ray.init(address=OWN, num_cpus=workers, include_dashboard=False, **quiet)
+                    if ray.util.get_node_ip_address() != LOOPBACK:
+                        ray.shutdown()
+                        raise InputError(f"Ray {ray.__version__} cannot be kept to this machine: give no --cluster")
+            else:
+                if address != "auto":
+                    _answers(address)
+                with _plainly(f"cannot join the Ray cluster at {address}"):
+                    ray.init(address=address, **quiet)
     finally:
-        if before is None:
-            del os.environ["RAY_USAGE_STATS_ENABLED"]
-        else:
-            os.environ["RAY_USAGE_STATS_ENABLED"] = before
         if handler not in (None, signal.SIG_DFL) and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray has put its own in the place of the caller's
 
@@ -190,15 +185,12 @@ def _alone() -> Iterator[None]:
     Its processes learn it from the environment, and this one, which may have imported it, from its constants.
     """
     constants: Any = importlib.import_module("ray._private.ray_constants")
-    name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-    held, before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, os.environ.get(name), False
-    os.environ[name] = "0"
+    held, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
     try:
-        yield
+        with environment(RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0"):
+            yield
     finally:
         constants.ENABLE_RAY_CLUSTER = held
-        del os.environ[name]
-        os.environ |= {} if before is None else {name: before}
 
 
 def _answers(address: str) -> None:

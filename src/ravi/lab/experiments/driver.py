@@ -13,11 +13,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ravi.lab.experiments.agenda import COLUMNS, Agenda, Job
 from ravi.lab.experiments.executors import Executor, Lost
 from ravi.lab.experiments.manifest import differing
 from ravi.lab.experiments.rows import LOST, failed_rows
-from ravi.lab.experiments.schedule.agenda import COLUMNS, Agenda
-from ravi.lab.experiments.schedule.jobs import Job
 from ravi.lab.experiments.store import Store
 from ravi.lab.experiments.work import Outcome, Task
 from ravi.runtime.archive import Unwritable

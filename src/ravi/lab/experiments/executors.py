@@ -209,20 +209,30 @@ class Processes(Executor):
 
 
 @contextmanager
-def _bare() -> Iterator[None]:
-    """Let processes that are started here compute with one thread, import nothing of the program that starts them (so
-    that it may be a script without a main guard, or come from a pipe), and not hear its Ctrl-C."""
-    main, before = sys.modules["__main__"], dict(os.environ)
-    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    sys.modules["__main__"] = ModuleType("__main__")
-    os.environ |= ONE_THREAD | {"PYTHONSAFEPATH": "1"}
+def environment(**values: str) -> Iterator[None]:
+    """Variables of the environment that hold for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ |= {} if value is None else {name: value}
+
+
+@contextmanager
+def _bare() -> Iterator[None]:
+    """Let processes that are started here compute with one thread, import nothing of the program that starts them (so
+    that it may be a script without a main guard, or come from a pipe), and not hear its Ctrl-C."""
+    main = sys.modules["__main__"]
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        with environment(**ONE_THREAD, PYTHONSAFEPATH="1"):
+            yield
+    finally:
         sys.modules["__main__"] = main
-        for name in (*ONE_THREAD, "PYTHONSAFEPATH"):
-            del os.environ[name]
-            os.environ |= {name: before[name]} if name in before else {}
         signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
 

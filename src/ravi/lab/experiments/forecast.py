@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 from ravi import validation
 from ravi.display.printable import ENDLESS, columns, counted, printable, titled
 from ravi.display.progress import Progress
+from ravi.lab.experiments import plan
+from ravi.lab.experiments.agenda import GUESS, Agenda
 from ravi.lab.experiments.driver import settled
 from ravi.lab.experiments.freezing import chosen, compared
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.runner import shard_of
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.agenda import Agenda
-from ravi.lab.experiments.schedule.jobs import GUESS
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Entry
+from ravi.lab.experiments.suite import Entry
 from ravi.lab.experiments.work import briefly, until
 from ravi.machine import cores
 from ravi.runtime import api as engine

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from ravi import ids
 from ravi.core import MDP
 from ravi.ids import allow_imports
+from ravi.lab.experiments import plan
 from ravi.lab.experiments.manifest import differing
-from ravi.lab.experiments.schedule import plan
+from ravi.lab.experiments.reading import specify
 from ravi.lab.experiments.store import Damaged, Store
-from ravi.lab.experiments.suite_file.specification import Suite, differences
-from ravi.lab.experiments.suite_file.specify import specify
+from ravi.lab.experiments.suite import Suite, differences
 from ravi.runtime.api import check_device
 from ravi.runtime.result import versions
 from ravi.runtime.world import Tabular, World
@@ -61,7 +61,7 @@ def vetted(suite: Suite, store: Store, allow_code: bool) -> None:
         said += [(str(row.get(key)), f"tuning/{subject}.json") for row in rows for key in ("mdp", "learner")]
     for text, file in said:
         if text not in kept:
-            ids.trusted(text, str(store.folder / file))
+            ids.check_trust(text, str(store.folder / file))
 
 
 def compared(

@@ -70,12 +70,12 @@ def answer(query: str, runs: ds.Dataset, tried: pa.Table, entries: Callable[[], 
 
 def tried(tuning: dict[str, dict[str, Any]]) -> pa.Table:
     """One row for every configuration that tuning has tried."""
-    rows = []
-    for subject, record in tuning.items():
-        told = {name: record.get(name) for name in TUNING.names} | {"subject": subject}
-        for number, one in enumerate(record.get("configurations", ())):
-            measured = {name: one.get(name) for name in ("scale", "step_scale", "setting", "regret")}
-            measured |= {name: one.get(name) for name in ("standard_error", "failed")}
-            measured |= {"configuration": number, "configured": one.get("learner")}
-            rows.append(told | measured | {"chosen": number == record.get("chosen")})
+    rows = [
+        {
+            **record, **one, "subject": subject, "learner": record.get("learner"), "configured": one.get("learner"),
+            "configuration": number, "chosen": number == record.get("chosen"),
+        }
+        for subject, record in tuning.items()
+        for number, one in enumerate(record["configurations"])
+    ]  # fmt: skip
     return pa.Table.from_pylist(rows, schema=TUNING)

@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ravi import ids, validation
+from ravi.lab.experiments import plan
 from ravi.lab.experiments.driver import Status
 from ravi.lab.experiments.freezing import vetted
 from ravi.lab.experiments.manifest import differing
+from ravi.lab.experiments.plan import Setting
 from ravi.lab.experiments.results import Results, results
 from ravi.lab.experiments.rows import digests as hashes
 from ravi.lab.experiments.runner import run_suite
-from ravi.lab.experiments.schedule import plan
-from ravi.lab.experiments.schedule.settings import Setting
-from ravi.lab.experiments.schedule.tuning import best
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Section, Suite
+from ravi.lab.experiments.suite import Section, Suite
+from ravi.lab.experiments.tuning import best
 from ravi.runtime.result import versions
-from ravi.runtime.world import world_named
+from ravi.runtime.world import find_world
 from ravi.validation import InputError
 
 
@@ -160,7 +160,7 @@ def _settings(held: Results) -> tuple[dict[str, Setting], list[str]]:
         kept = store.mdp(digest)
         places[name] = name if kept is None else str(kept)
         try:
-            if plan.digest_of(name, world_named(places[name])) != digest:
+            if plan.digest_of(name, find_world(places[name])) != digest:
                 changed[digest] = f"{name} is another MDP now"
         except InputError as error:
             changed[digest] = f"{name}: {error}"

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pandas import DataFrame
 
-    from ravi.lab.experiments.schedule.plan import Planned
-    from ravi.lab.experiments.suite_file.specification import Entry, Suite
+    from ravi.lab.experiments.plan import Planned
+    from ravi.lab.experiments.suite import Entry, Suite
 
 NAMES = {"regret": "regret_curve", "reward": "reward_curve", "trajectory": "trajectory_curve"}  # of `Results.curves`
 LISTED = 12  # names, and choices, in a message
@@ -148,13 +148,13 @@ class Results:
 
     @cached_property
     def suite(self) -> Suite:
-        from ravi.lab.experiments.suite_file.specify import specify
+        from ravi.lab.experiments.reading import specify
 
         return specify(self.specification, build=False)
 
     @cached_property
     def _planned(self) -> list[Planned]:
-        from ravi.lab.experiments.schedule import plan
+        from ravi.lab.experiments import plan
 
         return plan.planned(self.suite, plan.facts_from(self._frozen), self.tuning)
 
@@ -167,7 +167,7 @@ class Results:
     @cached_property
     def untuned(self) -> dict[tuple[Any, ...], str]:
         """Why tuning has not chosen for an entry, where it has not, by section, mdp, steps, label and column."""
-        from ravi.lab.experiments.schedule.tuning import lacking
+        from ravi.lab.experiments.tuning import lacking
 
         return {
             _key(one.entry): lacking(self.tuning.get(one.subject.digest))
@@ -178,7 +178,7 @@ class Results:
     @cached_property
     def counts(self) -> Counts:
         """How many runs the suite asks for, and how many there are."""
-        from ravi.lab.experiments.schedule.plan import asked
+        from ravi.lab.experiments.plan import asked
 
         known, waiting = asked(self._planned)
         rows = zip(*(self.runs[name].to_pylist() for name in ("setting", "seed", "failure")), strict=True)
@@ -187,7 +187,7 @@ class Results:
 
     def unfinished(self) -> list[str]:
         """The tunings that are not final, and why: trials are missing."""
-        from ravi.lab.experiments.schedule.tuning import lacking
+        from ravi.lab.experiments.tuning import lacking
 
         return [
             printable(f"{record.get('learner')} on {record.get('mdp')}, T = {record.get('steps')}: {lacking(record)}")

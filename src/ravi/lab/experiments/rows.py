@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ravi.lab.experiments.schedule.settings import Setting
+from ravi.lab.experiments.plan import Setting
 from ravi.runtime.result import Run
-from ravi.runtime.world import Named, world_named
+from ravi.runtime.world import Named, find_world
 
 FORMAT = "1"  # of the rows; in the metadata of every part
 LINE, TEXT_MOST = 1000, 50_000  # letters that are kept of an error, and of its traceback
@@ -67,7 +67,7 @@ def rows_of(run: Run, setting: Setting, mdp: Named, launch: str) -> pa.Table:
     if "reward" not in setting.record:
         found.pop("reward_curve", None)
     found |= {"optimum": run.results["optimum"]} if run.world == "changing" else {}
-    X, A, d = world_named(mdp).sizes
+    X, A, d = find_world(mdp).sizes
     rows = _table(
         setting, run.seeds, launch, found, discount=run.discount, states=X, actions=A, dimension=d,
         optimum=run.optimum, optimum_error=run.optimum_error, constants=json.dumps(run.settings, sort_keys=True),

@@ -20,16 +20,15 @@ from typing import TYPE_CHECKING, Any
 from ravi import ids, validation
 from ravi.display import progress as display
 from ravi.display.progress import PATIENCE
+from ravi.lab.experiments.agenda import Agenda, Shard
 from ravi.lab.experiments.driver import Driver, Status
 from ravi.lab.experiments.freezing import chosen, freeze
 from ravi.lab.experiments.manifest import manifest
-from ravi.lab.experiments.schedule.agenda import Agenda, Shard
 from ravi.lab.experiments.store import Store
-from ravi.lab.experiments.suite_file.specification import Suite
+from ravi.lab.experiments.suite import Suite
 from ravi.machine import cores
 from ravi.runtime import gpu
 from ravi.runtime.api import interrupts
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def run_suite(
     store, part = Store(validation.path(out, "out")), shard_of(shard)
     slice = validation.positive(slice, "slice")
     wanted, own = chosen(suite, seeds, allow_code)
-    on = validation.one_of(wanted.device if device is None else device, DEVICES, "device")
+    on = validation.one_of(wanted.device if device is None else device, validation.DEVICES, "device")
     if on == "gpu":
         if cluster is not None or workers not in (None, 1):
             raise InputError("device=gpu is the GPU of this machine, and one worker's: leave out cluster and workers")

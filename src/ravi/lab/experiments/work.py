@@ -25,13 +25,12 @@ import pyarrow as pa
 from ravi import ids
 from ravi._jit.cache import CacheWarning
 from ravi.core import MDP, Learner
+from ravi.lab.experiments.plan import Setting, digest_of
 from ravi.lab.experiments.rows import LEARNER, LOST, error_texts, failed_rows, rows_of
-from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.schedule.settings import Setting
 from ravi.runtime import api as engine
 from ravi.runtime.api import OPTIONAL, side_by_side
 from ravi.runtime.result import Run, versions
-from ravi.runtime.world import World, world_named
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MACHINE = (MemoryError, OSError, CacheWarning)  # errors that may pass, or not come elsewhere
@@ -188,7 +187,7 @@ def until(deadline: float, stop: Stop = lambda: False) -> Stop:
 
 @lru_cache(8)
 def _mdp(name: str, digest: str, content: bytes | None) -> World:
-    mdp = world_named(name if content is None else MDP.load(io.BytesIO(content)))
+    mdp = find_world(name if content is None else MDP.load(io.BytesIO(content)))
     if digest_of(name, mdp) != digest:
         raise _Changed(f"{name} is another MDP here than where the work was planned: is this another version of it?")
     return mdp

@@ -18,6 +18,7 @@ from ravi.display.style import (
     Drawn,
     Look,
     canvas,
+    chart,
     label_ticks,
     legend_below,
     line,
@@ -84,7 +85,6 @@ def regret_curves(
     logarithmic: bool = False,
     named: bool = False,
     styles: Mapping[str, Look] | None = None,
-    level: float = 0.95,
     title: str = "",
     width: float = SINGLE,
 ) -> Drawn:
@@ -95,7 +95,7 @@ def regret_curves(
     that are within reach of the curves are drawn, on logarithmic ones from the first time of a curve on;
     `data["bounds"]` has what is drawn. A regret that is zero throughout has no logarithm: its axes are linear.
     """
-    shown, positive = _bands(curves, level)
+    shown, positive = _bands(curves)
     logarithmic = logarithmic and positive
     top = max((float(np.where(np.isfinite(one.high), one.high, one.mean).max()) for one in shown.values()), default=1.0)
     begin = min((float(one.times[0]) for one in shown.values()), default=0.0) if logarithmic else 0.0
@@ -119,13 +119,13 @@ def regret_curves(
         ax.set(xlabel="step t", ylabel="regret (sum of gaps)")
         label_ticks(ax)
         _named(ax) if named else legend_below(figure, ax)
-    return Drawn(figure, {"curves": shown, "bounds": behind, "level": level})
+    return Drawn(figure, {"curves": shown, "bounds": behind})
 
 
-def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str = "") -> Drawn:
+def gap_curves(curves: Mapping[str, Curves], *, title: str = "") -> Drawn:
     """The gap of the current policy against time, with an interval at every time; from `gap_of` or `mean_gap`."""
-    shown, positive = _bands(curves, level)
-    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
+    shown, positive = _bands(curves)
+    with chart(title) as ax:
         _lines(ax, shown, positive)
         if positive:
             means = np.concatenate([one.mean for one in shown.values()])
@@ -133,12 +133,10 @@ def gap_curves(curves: Mapping[str, Curves], *, level: float = 0.95, title: str 
             ax.set(yscale="log", ylim=(max(FLOOR * top, CERTAIN, least / 2), 2 * top))  # lines leave at the bottom
         ax.margins(x=0)
         ax.set(xlabel="step t", ylabel="gap (reward per step)")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"curves": shown, "level": level})
+    return Drawn(ax.figure, {"curves": shown})
 
 
-def _bands(curves: Mapping[str, Curves], level: float) -> tuple[dict[str, Band], bool]:
+def _bands(curves: Mapping[str, Curves]) -> tuple[dict[str, Band], bool]:
     """What is drawn of every learner, and whether any mean is positive."""
     shown = {}
     for label, held in curves.items():
@@ -148,7 +146,7 @@ def _bands(curves: Mapping[str, Curves], level: float) -> tuple[dict[str, Band],
         there = ~np.isnan(values).any(axis=0)  # a stopped run has not come to the later times
         if not there.any():
             raise InputError(f"the curves of {label!r} have no time that every seed has reached")
-        shown[label] = Band(times[there], *band(values[:, there], level=level), len(values))
+        shown[label] = Band(times[there], *band(values[:, there]), len(values))
     return shown, any((one.mean > 0).any() for one in shown.values())
 
 

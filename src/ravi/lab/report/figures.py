@@ -187,8 +187,7 @@ def _tuning(results: Results) -> Iterator[tuple[str, Callable[[], Drawn]]]:
     asked = results.entries.to_pylist()
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in results.sql("SELECT * FROM tuning ORDER BY mdp, steps, learner, configuration").to_pylist():
-        if row["regret"] is not None and row["scale"] is not None:
-            groups.setdefault((row["mdp"], row["steps"]), []).append(row)
+        groups.setdefault((row["mdp"], row["steps"]), []).append(row)
     for (mdp, steps), rows in groups.items():
         order = [row["learner"] for row in asked if (row["mdp"], row["steps"]) == (mdp, steps)]
         yield f"tuning-{slug(mdp, f'T{steps}')}", partial(tuning, rows, order=order, title=mdp)
@@ -267,7 +266,7 @@ def mdp_of(run: Run) -> MDP | None:
 
     for text in (f"{run.mdp}{',' if '/' in run.mdp else '/'}discount={run.discount!r}", run.mdp):
         try:
-            mdp = ids.mdp(ids.trusted(text, "the run"))
+            mdp = ids.mdp(ids.check_trust(text, "the run"))
         except (InputError, OSError):
             continue
         if mdp.digest == run.mdp_digest:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ravi.display.numbers import brief
-from ravi.display.style import LETTER, LINE, SINGLE, Drawn, canvas, label_ticks, legend_below, line, looks, wrapped
+from ravi.display.style import LETTER, LINE, SINGLE, Drawn, canvas, chart, label_ticks, line, looks, wrapped
 from ravi.validation import InputError
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 DIVERGING = "PuOr"  # orange to purple, white in the middle: told apart by every kind of colour vision; both ends dark
 
 CELL, NAMES, SCALE = 0.36, 1.2, 1.3  # inches: of a cell, of names at most, of the scale's own name
-SPAN = 1e-6, 1e2  # of thresholds, unless they are given; the axis shows the part where shares differ
+SPAN = 1e-6, 1e2  # of thresholds; the axis shows the part where shares differ
 
 
-def improvements(scores: Scores, *, title: str = "", **how: Any) -> Drawn:
+def improvements(scores: Scores, *, title: str = "") -> Drawn:
     """P(a run of the row beats one of the column), in %, over the MDPs that both have.
 
     A star where 1/2 is outside its interval.
@@ -31,12 +31,12 @@ def improvements(scores: Scores, *, title: str = "", **how: Any) -> Drawn:
     from ravi.statistics.winning import improvement
 
     return _matrix(
-        scores.learners, lambda first, second: improvement(scores, first, second, **how), lambda p: f"{100 * p:.0f}",
+        scores.learners, lambda first, second: improvement(scores, first, second), lambda p: f"{100 * p:.0f}",
         (0.0, 0.5, 1.0), "P(row beats column)", title or "probability of improvement",
     )  # fmt: skip
 
 
-def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Drawn:
+def differences(scores: Scores, mdp: str, *, title: str = "") -> Drawn:
     """How much less regret the row has than the column on an MDP, paired by seed; * where 0 is outside its interval."""
     from ravi.statistics.comparisons import compare
 
@@ -44,37 +44,34 @@ def differences(scores: Scores, mdp: str, *, title: str = "", **how: Any) -> Dra
     if not names:
         raise InputError(f"there is no run on {mdp}")
     return _matrix(
-        names, lambda first, second: compare(scores, first, second, mdp, **how).difference,
+        names, lambda first, second: compare(scores, first, second, mdp).difference,
         lambda value: brief(value).replace("-", "−"), None, f"{scores.value}: column − row",
         title or f"paired differences, {mdp}",
     )  # fmt: skip
 
 
-def profile_figure(scores: Scores, *, thresholds: Any = None, title: str = "", **how: Any) -> Drawn:
+def profile_figure(scores: Scores, *, title: str = "") -> Drawn:
     """The share of runs whose normalised score is at most tau, each MDP counting the same, with bands.
 
     Only learners that ran on every MDP are in it.
     """
     from ravi.statistics.comparisons import profiles
 
-    found = profiles(scores, thresholds=np.geomspace(*SPAN, 241) if thresholds is None else thresholds, **how)
+    found = profiles(scores, np.geomspace(*SPAN, 241))
     names = list(found.share)
-    with canvas(SINGLE, 0.66 * SINGLE, title) as (figure, ax):
+    with chart(title) as ax:
         for name, one in looks(scores.learners).items():  # each looks as in the figures that have them all
             if name not in found.share:
                 continue
             line(ax, found.thresholds, found.share[name], name, one, low=found.low[name], high=found.high[name])
         ax.set(xlabel=_normalised(found.normalised), ylabel="share of runs at most τ", ylim=(-0.02, 1.04))
         ax.margins(x=0)
-        if thresholds is None:
-            shares = np.array([found.share[name] for name in names])
-            inside = np.flatnonzero((shares > 0).any(axis=0) & (shares < 1).any(axis=0))
-            low, high = (inside[0], inside[-1] + 1) if len(inside) else (0, len(found.thresholds) - 1)
-            last = len(found.thresholds) - 1
-            ax.set(xscale="log", xlim=(found.thresholds[max(low - 4, 0)], found.thresholds[min(high + 4, last)]))
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"profiles": found, "learners": names})
+        shares = np.array([found.share[name] for name in names])
+        inside = np.flatnonzero((shares > 0).any(axis=0) & (shares < 1).any(axis=0))
+        last = len(found.thresholds) - 1
+        low, high = (inside[0], inside[-1] + 1) if len(inside) else (0, last)
+        ax.set(xscale="log", xlim=(found.thresholds[max(low - 4, 0)], found.thresholds[min(high + 4, last)]))
+    return Drawn(ax.figure, {"profiles": found, "learners": names})
 
 
 def _normalised(words: str) -> str:

@@ -30,11 +30,11 @@ class Ellipsoid(NamedTuple):
     covariance: np.ndarray  # Lambda  (d, d)
     radius: float  # beta
 
-    def shadow(self, coordinates: tuple[int, int], corners: int = CORNERS) -> np.ndarray:
-        """The boundary of its projection on two coordinates   (corners, 2)."""
+    def shadow(self, coordinates: tuple[int, int]) -> np.ndarray:
+        """The boundary of its projection on two coordinates   (CORNERS, 2)."""
         both = list(coordinates)
         block = np.linalg.inv(self.covariance)[np.ix_(both, both)]
-        angle = np.linspace(0, 2 * np.pi, corners)
+        angle = np.linspace(0, 2 * np.pi, CORNERS)
         circle = np.stack([np.cos(angle), np.sin(angle)])
         return self.centre[both] + self.radius * (np.linalg.cholesky(block) @ circle).T
 

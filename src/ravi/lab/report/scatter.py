@@ -13,8 +13,8 @@ from ravi.display.style import (
     SINGLE,
     Drawn,
     canvas,
+    chart,
     label_ticks,
-    legend_below,
     looks,
     wrapped,
 )  # fmt: skip
@@ -24,15 +24,13 @@ from ravi.validation import InputError
 NUMBERS, GAP = 1.0, 0.19  # inches: a mean and its multiple of the least; between a name and the point above it
 
 
-def ranks(
-    regret: Mapping[str, Any], *, remarks: Mapping[str, str] | None = None, level: float = 0.95, title: str = ""
-) -> Drawn:
+def ranks(regret: Mapping[str, Any], *, remarks: Mapping[str, str] | None = None, title: str = "") -> Drawn:
     """Mean regret at T with its interval by learner, the least on top, and in multiples of the least.
 
     regret: (n,) each, or its interval. remarks: what stands behind the names, as ★ for the best. The axis is
     logarithmic; a mean that is not positive has a name and no point.
     """
-    found = {name: _estimated(runs, level) for name, runs in _some(regret).items()}
+    found = {name: _estimated(runs) for name, runs in _some(regret).items()}
     order = sorted(found, key=lambda name: found[name].estimate)
     every, least = looks(found), found[order[0]].estimate
     names = {name: wrapped(f"{name} {(remarks or {}).get(name, '')}".strip(), SINGLE - NUMBERS) for name in order}
@@ -70,15 +68,15 @@ def frontier(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return kept
 
 
-def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: str = "") -> Drawn:
+def pareto(runs: Mapping[str, tuple[Any, Any]], *, title: str = "") -> Drawn:
     """Regret against seconds of computing per run, (seconds, regret) by learner: (n,) each, or their intervals.
 
     The line is the frontier: what it passes through is beaten by none in both. Seconds are of one machine.
     """
-    both = {name: tuple(_estimated(values, level) for values in pair) for name, pair in _some(runs).items()}
+    both = {name: tuple(_estimated(values) for values in pair) for name, pair in _some(runs).items()}
     means = {name: (seconds.estimate, regret.estimate) for name, (seconds, regret) in both.items()}
     best = frontier(means)
-    with canvas(SINGLE, 0.72 * SINGLE, title) as (figure, ax):
+    with chart(title, 0.72) as ax:
         every = looks(both)
         ax.step(*np.array([means[name] for name in best]).T, where="post", color=GREY, linewidth=0.9, label="frontier",
                 zorder=1)  # fmt: skip
@@ -95,9 +93,7 @@ def pareto(runs: Mapping[str, tuple[Any, Any]], *, level: float = 0.95, title: s
                 ax.set(**{f"{axis}scale": "log"})
         ax.margins(0.12)
         ax.set(xlabel="computing time per run (s)", ylabel="regret at T (sum of gaps)")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"points": both, "frontier": best})
+    return Drawn(ax.figure, {"points": both, "frontier": best})
 
 
 def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), title: str = "") -> Drawn:
@@ -115,7 +111,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         raise InputError("no configuration succeeded")
     shown: dict[str, np.ndarray] = {}
     chosen: dict[str, tuple[float, float]] = {}
-    with canvas(SINGLE, 0.72 * SINGLE, title) as (figure, ax):
+    with chart(title, 0.72) as ax:
         for name, (colour, dash, marker) in looks(dict.fromkeys([*order, *found])).items():
             tried = sorted(found.get(name, ()), key=lambda row: row["scale"])
             if not tried:
@@ -134,9 +130,7 @@ def tuning(rows: Iterable[Mapping[str, Any]], *, order: Sequence[str] = (), titl
         if min(values[:, 1].min() for values in shown.values()) > 0:
             ax.set_yscale("log")
         ax.set(xlabel="multiplier of bonus or radius (scale)", ylabel="mean regret, tuning seeds")
-        label_ticks(ax)
-        legend_below(figure, ax)
-    return Drawn(figure, {"points": shown, "chosen": chosen})
+    return Drawn(ax.figure, {"points": shown, "chosen": chosen})
 
 
 def _some(found: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -145,8 +139,8 @@ def _some(found: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _estimated(values: Any, level: float) -> Interval:
-    return values if isinstance(values, Interval) else interval(values, level=level)
+def _estimated(values: Any) -> Interval:
+    return values if isinstance(values, Interval) else interval(values)
 
 
 def _arms(found: Interval) -> tuple[float, float]:

@@ -90,7 +90,7 @@ class View:
 
     def _read(self) -> None:
         from ravi.lab.experiments.results import results
-        from ravi.lab.experiments.schedule.tuning import lacking
+        from ravi.lab.experiments.tuning import lacking
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what they say is shown

@@ -23,9 +23,17 @@ With the *conditional* relative entropy <nu, KL(pi || pi_k)> in place of KL(mu |
 policy pi_k exp(eta (r + gamma P V - E V)): soft dynamic programming (Neu, Jonsson, Gomez 2017). RAVI-UCB does one sweep
 of that per epoch, and then moves on from pi_k.
 
+In episodes of S steps a state is a state at a stage, P leads to the next stage and nowhere from the last, mu sums to
+one over all stages, and
+
+    E^T mu = P^T mu + nu_0 / S,      phi(V) = (1/eta) ln sum mu_k exp(eta A_V) + <nu_0, V> / S,    A_V = r + P V - E V.
+
+The mass of a stage is 1 / S, so KL is the mean of those of the stages: this is O-REPS as published, with <mu, r> in
+parts of S. What lowers A_V everywhere by one is e = 1 / (1 - gamma) with a discount, e_h = S - h in episodes.
+
 Newton's method. With w ~ mu_k exp(eta A_V), M = gamma P - E and u = M^T w, the Hessian is eta (M^T diag(w) M - u u^T).
-It is singular along constants; but d = -(eta M^T diag(w) M)^{-1} gradient solves its equations too, because the
-gradient sums to zero and M maps constants to constants. States that pi_k does not reach, or with an occupancy below
+It is singular along e; but d = -(eta M^T diag(w) M)^{-1} gradient solves its equations too, because M e = -1 and <e,
+gradient> = 0. States that pi_k does not reach, or with an occupancy below
 1e-30, where Newton's equations degenerate, have no weight: their policy stays.
 """
 
@@ -55,27 +63,33 @@ class Model(NamedTuple):
     successors: Array  # (X, A, B)
     transitions: Array  # (X, A, B)
     initial: Array  # (X,)
-    discount: float
+    discount: float  # 1 in episodes
+    share: float  # 1 - gamma, or 1 / S
+    rate: Array  # 1 / e   (X,)
 
 
 def step(
     rewards: Array, successors: Array, P: Array, gamma: float, nu0: Array, eta: float, V: Array, log_policy: Array,
-    policy: Array,
+    policy: Array, stages: int = 0,
 ) -> tuple[Array, Array]:  # fmt: skip
     """V (n, X), log pi and pi (n, X, A) go from k to k + 1 in place; mu_{k+1} (n, X, A) and its flow residual (n,).
 
-    rewards: (n or 1, X, A); P: on the successors, (n or 1, X, A, B).
+    rewards: (n or 1, X, A); P: on the successors, (n or 1, X, A, B). stages: S in episodes, where X is that of all
+    stages, the first ones first.
     """
-    mu, flow = np.zeros(policy.shape), np.zeros(len(policy))
-    _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, flow)
+    mu, flow, X = np.zeros(policy.shape), np.zeros(len(policy)), V.shape[1]
+    share, rate = 1.0 - gamma, np.full(X, 1.0 - gamma)
+    if stages:
+        share, rate = 1 / stages, 1 / np.repeat(np.arange(stages, 0.0, -1.0), X // stages)
+    _steps(rewards, successors, P, nu0, gamma, share, rate, eta, V, log_policy, policy, mu, flow)
     return mu, flow
 
 
 @compiled
-def _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, flow):  # type: ignore[no-untyped-def]
+def _steps(rewards, successors, P, nu0, gamma, share, rate, eta, V, log_policy, policy, mu, flow):  # type: ignore[no-untyped-def]
     for i in range(policy.shape[0]):
         r, kernel = rewards[i if rewards.shape[0] > 1 else 0], P[i if P.shape[0] > 1 else 0]
-        model = Model(r, successors, kernel, nu0, gamma)
+        model = Model(r, successors, kernel, nu0, gamma, share, rate)
         flow[i] = _step(model, eta, V[i], log_policy[i], policy[i], mu[i])
 
 
@@ -83,8 +97,10 @@ def _steps(rewards, successors, P, nu0, gamma, eta, V, log_policy, policy, mu, f
 def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def]
     """All of eta, in as few parts as Newton's method can do; the residual of the flow, inf where some was left out."""
     X, A = policy.shape
-    gamma = model.discount
-    nu = eliminated_occupancy(model, policy, (1.0 - gamma) * model.initial)
+    if model.discount == 1.0:
+        nu = _occupancy_by_stage(model, policy)
+    else:
+        nu = eliminated_occupancy(model, policy, model.share * model.initial)
     log_mu = np.empty((X, A))
     for x in range(X):
         for a in range(A):
@@ -99,9 +115,8 @@ def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def
             part /= 2
             continue
         flow = residual
-        shift = log_sum / (part * (1.0 - gamma))  # to a sum of one
         for x in range(X):
-            guess[x] = trial[x] + shift
+            guess[x] = trial[x] + log_sum / (part * model.rate[x])  # to a sum of one
             total[x] += part * guess[x]
             if nu[x] >= REACHED:
                 _tilt(log_policy[x], policy[x], A_V[x], part)
@@ -115,6 +130,17 @@ def _step(model, eta, V, log_policy, policy, mu):  # type: ignore[no-untyped-def
         part = min(2 * part, eta - done)
     V[:] = guess
     return np.inf
+
+
+@compiled
+def _occupancy_by_stage(model, policy):  # type: ignore[no-untyped-def]
+    """nu = nu_0 / S + P_pi^T nu, where states lead to later ones only."""
+    nu = model.share * model.initial
+    for x in range(nu.shape[0]):
+        for a in range(policy.shape[1]):
+            for j in range(model.transitions.shape[2]):
+                nu[model.successors[x, a, j]] += nu[x] * policy[x, a] * model.transitions[x, a, j]
+    return nu
 
 
 @compiled
@@ -168,7 +194,7 @@ def _newton(model, eta, log_mu, V, A_V, g, w):  # type: ignore[no-untyped-def]
 @compiled
 def _phi(model, eta, log_mu, V, A_V, w):  # type: ignore[no-untyped-def]
     """phi(V) and the logarithm of the sum in it; A_V and w, of sum one."""
-    r, successors, P, nu0, gamma = model
+    r, successors, P, nu0, gamma, share, _ = model
     X, A, B = P.shape
     top = -np.inf
     for x in range(X):
@@ -190,16 +216,16 @@ def _phi(model, eta, log_mu, V, A_V, w):  # type: ignore[no-untyped-def]
         for a in range(A):
             w[x, a] /= mass
     log_sum = top + math.log(mass)
-    return log_sum / eta + (1.0 - gamma) * start, log_sum
+    return log_sum / eta + share * start, log_sum
 
 
 @compiled
 def _gradient(model, w, g):  # type: ignore[no-untyped-def]
-    """g = gamma P^T w - E^T w + (1 - gamma) nu_0, and ||g||_1."""
-    r, successors, P, nu0, gamma = model
+    """g = gamma P^T w - E^T w + share nu_0, and ||g||_1."""
+    r, successors, P, nu0, gamma, share, _ = model
     X, A, B = P.shape
     for x in range(X):
-        g[x] = (1.0 - gamma) * nu0[x]
+        g[x] = share * nu0[x]
     for x in range(X):
         for a in range(A):
             if w[x, a] > 0.0:
@@ -215,7 +241,7 @@ def _gradient(model, w, g):  # type: ignore[no-untyped-def]
 @compiled
 def _direction(model, eta, w, g, S, d):  # type: ignore[no-untyped-def]
     """d = -(eta M^T diag(w) M)^{-1} g by Cholesky; 0 where no weight is."""
-    r, successors, P, nu0, gamma = model
+    _, successors, P, _, gamma, _, _ = model
     X, A, B = P.shape
     S[:] = 0.0
     for x in range(X):

@@ -1,10 +1,12 @@
-"""What learners in episodes share: the stage of a step, and the check of the criterion."""
+"""What learners in episodes share: the stage of a step, counting, and the check of the criterion."""
 
 from __future__ import annotations
 
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Problem
+from ravi.estimators.counts import tally_play
+from ravi.learners.q.core import best
 
 
 def stages_of(problem: Problem, learner: str) -> int:
@@ -25,12 +27,17 @@ def stage_of(stage, i, S, reset):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def count_step(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
+    """Count the step, where `own` begins with visits and moves and ends with room for no visits that are left; one
+    thread's."""
+    tally_play(own[0], own[1], own[-1], i, x, a, slot)
+    return False
+
+
+@compiled
 def play_greedily(row, policy):  # type: ignore[no-untyped-def]
     """max row, and the policy (A,) that plays the first action that attains it."""
-    best = 0
-    for a in range(1, row.shape[0]):
-        if row[a] > row[best]:
-            best = a
+    chosen = best(row)
     for a in range(row.shape[0]):
-        policy[a] = 1.0 if a == best else 0.0
-    return row[best]
+        policy[a] = 1.0 if a == chosen else 0.0
+    return row[chosen]

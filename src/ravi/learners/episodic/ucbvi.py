@@ -29,14 +29,14 @@ Deviations: none known.
 """
 
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, each, sync
-from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.core import Array, Learner, Parts, Problem, Seedwise, TheoryConstants
 from ravi.estimators.counts import Counts, tallies
 from ravi.learners.episodic.core import play_greedily, stage_of, stages_of
 from ravi.learners.options import Confidence, takes
@@ -76,7 +76,10 @@ def ucbvi(problem: Problem, T: int, o: Confidence, bonus: str = "bernstein") -> 
         return *s.data, s.met, s.stage, s.Q, s.V, s.policy, read
 
     settings = {"scale": scale, "delta": delta, "bonus": bonus, "L": L, "stages": S}
-    return compiled_learner("ucbvi", init, Seedwise(seed_plan, seed_learn, own), settings, stages=S)
+    form, nothing = Seedwise(seed_plan, seed_learn, own), cast(Any, None)
+    stated = TheoryConstants(bonus, None, scale, delta=delta)
+    parts = Parts(nothing, nothing, nothing, np.zeros(X), np.full((X, A), 1 / A), stated=stated)
+    return compiled_learner("ucbvi", init, form, settings, stages=S, parts=parts)
 
 
 @compiled

@@ -43,7 +43,7 @@ def r_max(problem: Problem, T: int, o: Options) -> Learner:
     eps = o.accuracy * H
     theory = lambda: scale**2 * 2 * (X * log(2) + log(X * A / delta)) * H**4 / eps**2  # noqa: E731
     if o.m is None:
-        m = ceil(validation.derived(theory, "m", scale=scale, accuracy=o.accuracy))
+        m = ceil(validation.finite_result(theory, "m", scale=scale, accuracy=o.accuracy))
     else:
         m = validation.whole(o.m, "m", 0)
     settings = {"scale": scale, "delta": delta, "accuracy": o.accuracy, "m": m}

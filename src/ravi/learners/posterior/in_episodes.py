@@ -13,7 +13,8 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Buffer
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
-from ravi.estimators.counts import Counts, tallies, tally_play
+from ravi.estimators.counts import Counts, tallies
+from ravi.learners.episodic.core import count_step
 from ravi.learners.posterior.draws import draw_and_plan_backward, posterior
 from ravi.optimism.known_support import support_setting
 from ravi.runtime.ranges import Age, Fixed, Policy
@@ -40,10 +41,10 @@ def psrl_in_episodes(problem: Problem, knows_support: bool, prior: float, tolera
 
     def own(s: State, teams: int) -> tuple[Any, ...]:
         of, values = posterior(problem, knows_support, prior, tail, teams), Buffer((teams, 2, X))
-        return of, problem.rewards, *s.data, s.key, s.policy, values, Buffer((len(s.key), 0, 0), np.int32)
+        return *s.data, of, problem.rewards, s.key, s.policy, values, Buffer((len(s.key), 0, 0), np.int32)
 
     kept = {"prior": prior, "schedule": "reset", "tolerance": tolerance, "stages": S} | support_setting(knows_support)
-    form = Seedwise(seed_plan, seed_learn, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
+    form = Seedwise(seed_plan, count_step, own, time=lambda s: 1 + s.data.visits.sum((1, 2), dtype=np.int64))
     side = SideInformation(knows_support, reads_anew=True)
     return compiled_learner("psrl", init, form, kept, stages=S, side_information=side)
 
@@ -51,14 +52,6 @@ def psrl_in_episodes(problem: Problem, knows_support: bool, prior: float, tolera
 @compiled
 def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
     """An episode of one seed; a team's."""
-    of, rewards, _, moves, key, policy, values, _ = own
+    _, moves, of, rewards, key, policy, values, _ = own
     draw_and_plan_backward(i, of, rewards, moves, key, t, values, policy)
     return NEVER
-
-
-@compiled
-def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
-    _, _, visits, moves, _, _, _, left = own
-    tally_play(visits, moves, left, i, x, a, slot)
-    return False

@@ -90,7 +90,7 @@ def psrl(
     problem = on_support(problem, knows_support)
     X, A = problem.states, problem.actions
     alpha = usual_prior(problem, knows_support) if prior is None else validation.positive(prior, "prior")
-    validation.derived(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
+    validation.finite_result(lambda: 10 * X * alpha, "the sum of a row of gamma variates", prior=alpha)
     validation.positive(tolerance, "tolerance")
     if problem.criterion == "episodic":
         return psrl_in_episodes(problem, knows_support, alpha, tolerance)

@@ -47,6 +47,19 @@ def best(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def lower(own, raw, i, x, a, alpha, target):  # type: ignore[no-untyped-def]
+    """Move Q = `raw` at (x, a) to the target, and the table Q_hat down to it; whether the policy is then another one.
+    `own` is (policy, table, stale)."""
+    _, table, stale = own
+    raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
+    table[i, x, a] = min(table[i, x, a], raw[i, x, a])
+    if best(table[i, x]) == a:
+        return False
+    stale[i] = x
+    return True
+
+
+@compiled
 def renew(own, i, t):  # type: ignore[no-untyped-def]
     """Make the stale row of the policy greedy in the table; `own` begins with (policy, table, stale). A team's."""
     policy, table, stale = own[0]

@@ -62,7 +62,7 @@ def delayed_q(problem: Problem, T: int, o: Confidence, accuracy: float = 0.1, m:
     eps1 = validation.probability(accuracy, "accuracy") / 9
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
     if m is None:
-        theory = validation.derived(
+        theory = validation.finite_result(
             lambda: scale * scale * samples(H, X, A, eps1, delta), "m", scale=scale, accuracy=accuracy
         )
         if theory > MOST:

@@ -32,7 +32,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, bias_span, takes
-from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
+from ravi.learners.q.core import NONE, first_action, greedy_in_a_table, lower
 from ravi.learners.q.ucb_q import rate
 from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Count, Number, PlaceOrNone, Policy
@@ -57,7 +57,7 @@ def optimistic_q(
     H = longest(sp, X * A, T, delta) if horizon is None else validation.finite(horizon, "horizon").item()
     if H <= 1:
         raise validation.InputError(f"horizon is {H:g}; it must be more than 1, as gamma = 1 - 1 / horizon is positive")
-    width = validation.derived(
+    width = validation.finite_result(
         lambda: 4 * scale * sp * sqrt(H * log(2 * T / delta)), "the bonus", scale=scale, span=sp, horizon=H
     )
 
@@ -82,14 +82,8 @@ def longest(span: float, pairs: int, T: int, delta: float) -> float:
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    (_, Q_hat, stale), raw, visits, r, H, width = own
+    table, raw, visits, r, H, width = own
     visits[i, x, a] += 1
     k = visits[i, x, a]
-    alpha = rate(k, H)
-    target = r[x, a] + (1.0 - 1.0 / H) * highest(Q_hat[i, after]) + width / sqrt(k)
-    raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
-    Q_hat[i, x, a] = min(Q_hat[i, x, a], raw[i, x, a])
-    if best(Q_hat[i, x]) == a:
-        return False
-    stale[i] = x
-    return True
+    target = r[x, a] + (1.0 - 1.0 / H) * highest(table[1][i, after]) + width / sqrt(k)
+    return lower(table, raw, i, x, a, rate(k, H), target)

@@ -40,7 +40,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.learners.options import Confidence, takes
-from ravi.learners.q.core import NONE, best, first_action, greedy_in_a_table
+from ravi.learners.q.core import NONE, first_action, greedy_in_a_table, lower
 from ravi.planning.sweeps import highest
 from ravi.runtime.ranges import Count, Number, PlaceOrNone, Policy, Value
 
@@ -90,7 +90,7 @@ def constants(problem: Problem, delta: float, scale: float, accuracy: float) -> 
     shares = log2(H / eps) + log2(3 * max(log(H), 2.0**-52)) + floor(log2(R)) + 2  # log2(H / xi)
     M = max(ceil(2 * shares), 10)
     eps1 = eps / max(24 * R * M * log(H), 1.0)
-    H_q = validation.derived(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
+    H_q = validation.finite_result(lambda: log(H / eps1) / log(1 / gamma), "H_q", accuracy=accuracy)
     return Constants(eps1, R, M, H_q, scale * C2 * H * sqrt(H_q), problem.states * problem.actions / delta)
 
 
@@ -108,14 +108,8 @@ def bonus(k, width, pairs):  # type: ignore[no-untyped-def]
 
 @compiled
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    (_, Q_hat, stale), raw, visits, r, gamma, H_q, width, pairs = own
+    table, raw, visits, r, gamma, H_q, width, pairs = own
     visits[i, x, a] += 1
     k = visits[i, x, a]
-    alpha = rate(k, H_q)
-    target = r[x, a] + bonus(k, width, pairs) + gamma * highest(Q_hat[i, y])
-    raw[i, x, a] = (1.0 - alpha) * raw[i, x, a] + alpha * target
-    Q_hat[i, x, a] = min(Q_hat[i, x, a], raw[i, x, a])
-    if best(Q_hat[i, x]) == a:
-        return False
-    stale[i] = x
-    return True
+    target = r[x, a] + bonus(k, width, pairs) + gamma * highest(table[1][i, y])
+    return lower(table, raw, i, x, a, rate(k, H_q), target)

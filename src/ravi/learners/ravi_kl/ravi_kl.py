@@ -50,7 +50,7 @@ from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInforma
 from ravi.estimators.counts import Counts, counts, tallies
 from ravi.estimators.rewarded import Rewarded, law_of
 from ravi.learners.options import takes
-from ravi.learners.ravi_kl.in_episodes import greedy_in_episodes
+from ravi.learners.ravi_kl.in_episodes import kl_in_episodes
 from ravi.learners.ravi_kl.inner_sets import OfSets
 from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
 from ravi.learners.ravi_kl.plausible import Warm, cold
@@ -126,8 +126,8 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     """RAVI-KL on counts. `slack` and `candidate` are of plan=slack; `delta`, `inner` (M, by default H rounded up),
     `fresh` (on, or off as in Algorithm 1) and `eta` of plan=mirror.
 
-    Setting: discounted with resets, average reward (plan=slack with candidate=half, plan=greedy) or episodes
-    (plan=greedy); tabular.
+    Setting: discounted with resets, average reward or episodes (both plan=slack with candidate=half, or plan=greedy);
+    tabular.
     Guarantee: expected regret O~(H sqrt(B X A T)) for T >= X A, and O~(sqrt(H B X A T) + H B X A), for plan=slack and
     plan=greedy, which do not use T; O~(H sqrt(B X A T) + H^(7/4) sqrt(T ln A / M)) for plan=mirror. B is the number of
     states of the largest support (X for plan=mirror with support=off). In the average reward O~(D sqrt(B X A T)) and
@@ -139,9 +139,13 @@ def tabular(problem: Problem, T: int, o: Options) -> Learner:
     most 1 + T / H + X A log2(2 T / X A) plans on average, for T >= X A.
     """
     if problem.criterion == "episodic":
-        if o.plan != "greedy":
-            raise validation.InputError(f"plan is {o.plan}, and in episodes there is one: take plan=greedy")
-        return greedy_in_episodes(problem, uses_support(o.support), o.scale)
+        if o.plan == "mirror" or o.candidate == "posterior":
+            which = "plan is mirror" if o.plan == "mirror" else "candidate is posterior"
+            raise validation.InputError(
+                f"{which}, which is of the discounted criterion: in episodes take greedy or slack"
+            )
+        slack = SLACK if o.slack is None and o.plan == "slack" else o.slack
+        return kl_in_episodes(problem, uses_support(o.support), o.scale, slack)
     return mirror(problem, T, o) if o.plan == "mirror" else optimistic(problem, o)
 
 

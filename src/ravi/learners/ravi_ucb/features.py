@@ -10,7 +10,7 @@ from ravi.learners.linear.lsvi import bonus_factor
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb.ravi_ucb import generic, theorem_step
 from ravi.optimism.bonuses import multiple_of_width
-from ravi.runtime.settings import of_rows
+from ravi.runtime.seedwise import of_rows
 from ravi.runtime.walk import JOINT
 from ravi.theory import constants
 

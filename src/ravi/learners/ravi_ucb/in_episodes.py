@@ -31,6 +31,15 @@ infinity is greedy: UCBVI with the bonus of Lemma 5.1 and without the minimum ov
 N stays as it is within an episode. Of a pair, episodes with n <= N plays cost n / sqrt(N) <= 2 sqrt(2) (sqrt(N + n) -
 sqrt(N)); in the others N < S more than doubles, so they have at most 2 S plays together.
 
+Linear mixtures: with P_hat V = <phi_V, theta_hat> and CB = beta ||phi_V||_{Lambda^{-1}} of Algorithm 3, Lambda and b
+of all earlier episodes, phi_h = phi_{V_{h+1}} and S for H in beta (Lemma 5.4), the theorem holds as it stands, as its
+proof asks for validity at V_{h+1}^k alone, and 2 CB may be min{2 CB, S}. Let L = ln(1 + T B^2 S^2 / (lambda d)). det
+Lambda more than doubles in at most d L / ln 2 episodes, which cost S each; in the others the norm is at most sqrt(2)
+times that at the Lambda of the step, and min{2 CB, S} <= 2 sqrt(2) beta min{1, norm} since beta >= S. The squares of
+these minima add up to 2 d L at most: so
+
+    R_T <= 1 + delta T + S d L / ln 2 + 4 beta sqrt(d T L).
+
 OPPO (`oppo`) takes the same mirror step with Q^{k-1} in place of Q^k, and then evaluates pi^k: its V_h is <pi_h^k,
 Q_h^k>, and each step costs it eta S^2 / 2 more, for which its eta must fall as 1 / sqrt(K).
 """
@@ -45,9 +54,13 @@ import numpy as np
 from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Buffer, each, sync
-from ravi.core import Array, Learner, Problem, Seedwise
-from ravi.estimators.counts import Counts, counts, tally_play
+from ravi.core import Array, Learner, Parts, Problem, Seedwise, TheoryConstants
+from ravi.estimators.counts import Counts, counts
+from ravi.learners.episodic.core import count_step
 from ravi.learners.options import Options, policy_to_begin, recorded
+from ravi.learners.regularised import oppo
+from ravi.optimism.bonuses import multiple_of_width
+from ravi.planning.backward import lists, mirror_pass
 from ravi.planning.mirror import step_in_place
 from ravi.runtime.ranges import Age, LogPolicy, Policy, Value
 from ravi.runtime.seedwise import compiled_learner
@@ -65,12 +78,8 @@ class State(NamedTuple):
 
 def in_episodes(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 2 in episodes; `scale` multiplies beta, `step_scale` eta."""
-    S, X, A = problem.episode or 0, problem.states, problem.actions
-    if np.any(np.asarray(o.initial_value) != 0):
-        raise validation.InputError("initial_value is given, but in episodes V is 0 where they end")
-    pi0, estimator = policy_to_begin(o.initial_policy, problem), counts(problem)
+    (S, pi0, eta), X, A, estimator = _begun(problem, o), problem.states, problem.actions, counts(problem)
     beta = o.scaled(constants.beta_tabular(S, X, A, T, o.delta) if o.beta is None else o.beta)
-    eta = o.step(S * max(log(A), 1.0))
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -83,12 +92,43 @@ def in_episodes(problem: Problem, T: int, o: Options) -> Learner:
         read = problem.rewards, problem.successors, beta, np.array([eta]), S
         return *s.data, *by_row, read, Buffer((n, 0, 0), np.int32)
 
-    begun = "uniform" if o.initial_policy is None else recorded(pi0)
-    settings = {"beta": beta, "eta": eta, "scale": o.scale, "step_scale": o.step_scale, "delta": o.delta}
-    return compiled_learner(
-        "ravi-ucb", init, Seedwise(seed_plan, seed_learn, own), settings | {"initial_policy": begun, "stages": S},
-        stages=S,
+    parts = Parts(
+        estimator, multiple_of_width(beta, estimator), eta, np.zeros(X), pi0,
+        stated=TheoryConstants("tabular", beta, o.scale, o.step_scale, o.delta),
     )  # fmt: skip
+    form, settings = Seedwise(seed_plan, count_step, own), _settings(o, beta, eta, pi0) | {"stages": S}
+    return compiled_learner("ravi-ucb", init, form, settings, stages=S, parts=parts)
+
+
+def mixture_in_episodes(problem: Problem, T: int, o: Options) -> Learner:
+    """Algorithm 3 in episodes; `scale` multiplies beta, `step_scale` eta."""
+    (S, pi0, eta), d, lam, psi = _begun(problem, o), problem.dimension, o.regularization, lists(problem)
+    B, most = problem.bound if o.bound is None else o.bound, np.arange(S, 0.0, -1.0)
+    beta = o.beta
+    if beta is None:  # Lemma 5.4
+        beta = constants.beta_mixture(S, d, T, o.delta, parameter_bound=B, feature_bound=B, regularization=lam)
+    beta, step = o.scaled(beta), np.array([eta])
+
+    def back_up(s: oppo.State) -> None:
+        of = s.theta, s.data.inverse, s.beta, step, s.log_policy, s.policy
+        mirror_pass(psi, problem.rewards, most, *of, s.V, s.Q)
+
+    settings = _settings(o, beta, eta, pi0) | {"regularization": lam, "bound": B}
+    return oppo.by_stage("ravi-ucb/mixture", problem, S, lam, pi0, lambda D: beta, back_up, settings)
+
+
+def _begun(problem: Problem, o: Options) -> tuple[int, Array, float]:
+    """S, pi_0 and eta."""
+    if np.any(np.asarray(o.initial_value) != 0):
+        raise validation.InputError("initial_value is given, but in episodes V is 0 where they end")
+    S = problem.episode or 0
+    return S, policy_to_begin(o.initial_policy, problem), o.step(S * max(log(problem.actions), 1.0))
+
+
+def _settings(o: Options, beta: float, eta: float, pi0: Array) -> dict[str, Any]:
+    begun = "uniform" if o.initial_policy is None else recorded(pi0)
+    of = {"beta": beta, "eta": eta, "scale": o.scale, "step_scale": o.step_scale, "delta": o.delta}
+    return of | {"initial_policy": begun}
 
 
 @compiled
@@ -110,11 +150,3 @@ def seed_plan(own, i, t):  # type: ignore[no-untyped-def]
         step_in_place(row, row + 1, log_policy, policy, Q, eta, V)
         sync()
     return NEVER
-
-
-@compiled
-def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
-    """Count the step; one thread's."""
-    visits, moves, _, _, _, _, _, left = own
-    tally_play(visits, moves, left, i, x, a, slot)
-    return False

@@ -66,8 +66,7 @@ from ravi.optimism.bonuses import (
 )
 from ravi.random import PICK, uniform
 from ravi.runtime.ranges import Fixed, LogPolicy, NextPlay, Policy, Value
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import of_rows
+from ravi.runtime.seedwise import of_rows, over_all_seeds
 from ravi.runtime.walk import JOINT
 from ravi.theory import constants, mixture
 from ravi.theory import tabular as of_tables

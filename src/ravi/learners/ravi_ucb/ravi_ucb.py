@@ -32,21 +32,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, sync
 from ravi.core import MDP, Array, Bonus, Data, Estimator, Learner, Parts, Path, Problem, Seedwise, TheoryConstants
 from ravi.estimators.counts import counts, known
 from ravi.estimators.ridge import ridge
 from ravi.learners.options import Options, begun, policy_to_begin, record, takes, value_to_begin
-from ravi.learners.ravi_ucb.in_episodes import in_episodes
 from ravi.learners.ravi_ucb.inner import Counted, Work
 from ravi.learners.ravi_ucb.inner_counts import of_widths
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.planning.bellman import backup, backup_in_place, expect_in_place, extend
 from ravi.planning.mirror import mirror_step, step_in_place
 from ravi.runtime.ranges import LogPolicy, Policy, Value
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import of_rows, positive
+from ravi.runtime.seedwise import of_rows, over_all_seeds, positive
 from ravi.runtime.walk import JOINT, learn
 from ravi.schedules import at_reset
 from ravi.theory import constants
@@ -97,7 +96,7 @@ def generic(
     settings: dict[str, Any] | None = None, numbers: Any = None,
 ) -> Learner:  # fmt: skip
     """Algorithm 1 with TRANSITION-ESTIMATE and ADD from `estimator`, and BONUS from `bonus`. An array eta is one number
-    of every row (`ravi.runtime.settings`). stated: the constants of both; `settings`: another record of them; numbers:
+    of every row (`ravi.runtime.seedwise`). stated: the constants of both; `settings`: another record of them; numbers:
     those of the same estimate and bonus, where they are compiled (`constants` of `Counted`)."""
     X, A, eta = problem.states, problem.actions, positive(eta, "eta")
     V0, pi0 = value_to_begin(initial_value, problem), policy_to_begin(initial_policy, problem)
@@ -121,20 +120,33 @@ def generic(
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta", "initial_value", "initial_policy")
-def tabular(problem: Problem, T: int, o: Options) -> Learner:
-    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given.
+def tabular(problem: Problem, T: int, o: Options, span: float | None = None) -> Learner:
+    """Algorithm 2. `scale` multiplies beta, `step_scale` eta; every other constant is the paper's unless given. `span`
+    is for the average reward: a bound on the span of the optimal bias.
 
     In episodes (`criterion=episodic`) the backup and the mirror step are made at every stage, from the last one back
     (`ravi.learners.ravi_ucb.in_episodes`, which has the proof): close to OPPO, whose mirror step takes the Q before.
 
-    Setting: discounted with resets, or episodes; tabular.
+    In the average reward (`criterion=average`) it is made at every step, with a discount that T sets, of values that
+    are cut to twice the span (`ravi.learners.ravi_ucb.in_average_reward`): no bound is proven there.
+
+    Setting: discounted with resets, episodes, or average reward; tabular.
     Guarantee: expected regret O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms (Theorem 4.1, Lemmas 5.1 and 5.2).
     In episodes of S steps with eta = S max(ln A, 1), for every T, at most 1 + delta T +
     4 beta (sqrt(2 X A (T + X A)) + S X A), beta = 8 S sqrt(X ln(X A T / delta)).
     Composition: counts from 1 x beta / sqrt(N) x one mirror step and one backup x at resets.
-    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan.
+    Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans. In episodes S X A B per plan, in
+    the average reward a plan in every step.
     """
+    if problem.criterion == "average":
+        from ravi.learners.ravi_ucb.in_average_reward import in_average_reward
+
+        return in_average_reward(problem, T, o, span)
+    if span is not None:
+        raise validation.InputError("span is given, and it is for the average reward: elsewhere it is H, or an episode")
     if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import in_episodes
+
         return in_episodes(problem, T, o)
     return on_counts(generic, problem, T, o)
 
@@ -165,11 +177,18 @@ def linear_mixture(problem: Problem, T: int, o: Options) -> Learner:
     """Algorithm 3. `scale` multiplies beta, `step_scale` eta; `regularization` is lambda; `bound` is B, by default
     the larger of B_theta and B_phi; every other constant is the paper's unless given.
 
-    Setting: discounted with resets, linear mixture of dimension d.
-    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6).
+    In episodes (`criterion=episodic`) as Algorithm 2 (`ravi.learners.ravi_ucb.in_episodes`).
+
+    Setting: discounted with resets, or episodes; linear mixture of dimension d.
+    Guarantee: expected regret O(sqrt((d^2 H^3 + B^2 d H + H^4 ln A) T)) up to logarithms (Theorem 5.6). In episodes of
+    S steps at most 1 + delta T + S d L / ln 2 + 4 beta sqrt(d T L), L = ln(1 + T B^2 S^2 / (lambda d)), for every T.
     Composition: ridge regression on values x beta ||phi||_{Lambda^-1} x one mirror step and one backup x at resets.
-    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans.
+    Cost: O(d^2) per step; X A (B d + d^2) per plan; T / H plans. In episodes S times that.
     """
+    if problem.episode is not None:
+        from ravi.learners.ravi_ucb.in_episodes import mixture_in_episodes
+
+        return mixture_in_episodes(problem, T, o)
     return on_regression(generic, problem, T, o)
 
 

@@ -40,8 +40,7 @@ from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.learners.ravi_ucb.inner import counted_by
 from ravi.optimism.rewards import middle_rewards, optimistic_rewards, reward_spread
-from ravi.runtime.seedwise import over_all_seeds
-from ravi.runtime.settings import alike, of_rows
+from ravi.runtime.seedwise import alike, of_rows, over_all_seeds
 
 
 @takes("scale", "step_scale", "eta", "beta", "delta")

@@ -44,7 +44,7 @@ from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem
 from ravi.estimators.gram import indefinite
 from ravi.estimators.linear import features_of
-from ravi.learners.regularised.politex import weigh
+from ravi.learners.regularised.exponential_weights import weigh
 from ravi.runtime.ranges import Count, Number, Policy, Positive
 from ravi.schedules import at_reset
 

@@ -37,7 +37,8 @@ alone and teaches nothing, then serves for all later ages, which an epoch reache
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,31 +68,25 @@ class State(NamedTuple):
     began: Age  # age at the start of the path       (n,)
 
 
-@takes()
-def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, truncation: float = 0.01) -> Learner:
-    """OPPO; `scale` multiplies beta, `step_scale` alpha."""
-    scale, delta, lam = o
-    psi = lists(problem)
-    S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
-    X, A, d = problem.states, problem.actions, problem.dimension
-    r, gamma, H = problem.rewards, problem.discount, problem.largest_value
-    most = np.full(S, H) if problem.episode is None else S - np.arange(float(S))  # of Q_h
-    K = math.ceil(T / S) if problem.episode is not None else expected_epochs(H, T)
-    alpha = validation.nonnegative(step_scale, "step_scale") * math.sqrt(2 * math.log(A) / (H**2 * K))
+def by_stage(
+    name: str, problem: Problem, S: int, lam: float, begun: Array, radius: Callable[[Gram], Array | float],
+    back_up: Callable[[State], None], settings: dict[str, Any],
+) -> Learner:  # fmt: skip
+    """The learner whose values come of one regression for all S stages. begun: the first policy (X, A); radius: of the
+    data; back_up: writes V, Q and the policy of an epoch, given theta_hat and beta."""
+    psi, X, A, d = lists(problem), problem.states, problem.actions, problem.dimension
 
     def init(keys: Array) -> State:
         n = len(keys)
         plays, age = np.zeros(n, np.int64), np.zeros(n, np.int32)
-        Q, policy = np.zeros((n, S, X, A)), np.full((n, S, X, A), 1 / A)
+        Q, policy = np.zeros((n, S, X, A)), begun + np.zeros((n, S, X, A))
         empty = gram(n, d, lam, X, moves=False), plays, np.zeros((n, d)), np.zeros(n)
         return State(*empty, np.zeros((n, S + 1, X)), Q, np.log(policy), policy, age, age.copy())
 
     def plan(s: State) -> State:
-        rows = (len(s.plays), S * X, A)
-        mirror_step(s.log_policy.reshape(rows), s.policy.reshape(rows), s.Q.reshape(rows), alpha, in_place=True)  # pi^k
         s.theta[:] = estimate(checked(s.data))
-        s.beta[:] = scale * radius(s.data, H, delta, lam, B_theta)
-        policy_pass(psi, r, gamma, most, s.theta, s.data.inverse, s.beta, s.policy, s.V, s.Q)  # Q^k, V^k
+        s.beta[:] = radius(s.data)
+        back_up(s)
         return s
 
     def add(s: State, path: Path) -> State:
@@ -99,6 +94,28 @@ def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, trunc
         s.began[:] = s.age
         return s
 
+    return Learner(name, init, plan, add, at_reset(), settings | {"stages": S}, stages=S)
+
+
+@takes()
+def oppo(problem: Problem, T: int, o: Regression, step_scale: float = 1.0, truncation: float = 0.01) -> Learner:
+    """OPPO; `scale` multiplies beta, `step_scale` alpha."""
+    scale, delta, lam = o
+    psi = lists(problem)
+    S, B_theta = effective_horizon(problem, truncation), validation.positive(problem.parameter_bound, "parameter_bound")
+    X, A, r, gamma, H = problem.states, problem.actions, problem.rewards, problem.discount, problem.largest_value
+    most = np.full(S, H) if problem.episode is None else S - np.arange(float(S))  # of Q_h
+    K = math.ceil(T / S) if problem.episode is not None else expected_epochs(H, T)
+    alpha = validation.nonnegative(step_scale, "step_scale") * math.sqrt(2 * math.log(A) / (H**2 * K))
+
+    def back_up(s: State) -> None:
+        rows = (len(s.plays), S * X, A)
+        mirror_step(s.log_policy.reshape(rows), s.policy.reshape(rows), s.Q.reshape(rows), alpha, in_place=True)  # pi^k
+        policy_pass(psi, r, gamma, most, s.theta, s.data.inverse, s.beta, s.policy, s.V, s.Q)  # Q^k, V^k
+
     settings = {"scale": scale, "step_scale": float(step_scale), "alpha": alpha, "delta": delta}
-    made = settings | {"regularization": lam, "parameter_bound": B_theta, "truncation": float(truncation), "stages": S}
-    return Learner("oppo", init, plan, add, at_reset(), made, stages=S)
+    settings |= {"regularization": lam, "parameter_bound": B_theta, "truncation": float(truncation)}
+    uniform = np.full((X, A), 1 / A)
+    return by_stage(
+        "oppo", problem, S, lam, uniform, lambda D: scale * radius(D, H, delta, lam, B_theta), back_up, settings
+    )

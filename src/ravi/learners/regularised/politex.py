@@ -2,34 +2,45 @@
 
 Paper: Y. Abbasi-Yadkori, P. Bartlett, K. Bhatia, N. Lazic, C. Szepesvari, G. Weisz, "POLITEX: regret bounds for
 policy iteration using expert prediction", ICML 2019.
-Setting: average reward, linear q; here the discounted form, tabular.
-Trust: CHECKED: policies and eta against the proceedings (Algorithm 1, Theorem 4.1, with Q in [0, H]), the truncation
-against public lecture notes by one of the authors, for the discounted setting with a simulator (their eta is half as
-large). Estimation along the reset stream and the length of a phase are DERIVED here.
+Setting: average reward, or discounted; tabular (the paper has linear q).
+Trust: CHECKED: policies and eta against the proceedings (Algorithm 1, Theorem 4.1, with Q in [0, H]); g_k, v_k and q_k
+of the average reward against public code by the authors of optimistic Q-learning, who compare with it; the truncation
+of the discounted form against public lecture notes by one of the authors, for a simulator (their eta is half as large).
+Estimation along the reset stream and the length of a phase are DERIVED here.
 
-In phase k policy pi_k is played for J reset epochs; pi_1 is uniform.
+In the average reward phase k takes J steps and ends in x'. With n, p_hat, the frequencies of actions pi_hat, and the
+mean reward g_k of its own steps, q_k is that of least squares for one-hot features, v_k(x') = 0:
+
+    v_k(x)          = sum_a pi_hat(a | x) (r(x, a) - g_k + <p_hat, v_k>),    q_k(x, a) = r(x, a) - g_k + <p_hat, v_k>
+    pi_{k+1}(a | x) = exp(eta sum_{j <= k} (q_j - v_j)(x, a)) / sum_b exp(eta sum_{j <= k} (q_j - v_j)(x, b))
+
+q_k - v_k is cut to [-sp, sp] and 0 where n = 0 (`ravi.learners.regularised.exponential_weights`).
+
+With a discount phase k takes J reset epochs, and in place of q_k - v_k there is
 
     q_hat_k(x, a)   = mean over the visits of (x, a) in the phase of the rewards from there to the reset, in [0, H]
-    pi_{k+1}(a | x) = exp(eta sum_{j <= k} q_hat_j(x, a)) / sum_b exp(eta sum_{j <= k} q_hat_j(x, b))
 
 A reset comes with probability 1 - gamma after each step, so the sum of rewards from a visit to the reset, not
-discounted, has mean Q^{pi_k}(x, a): the reward l steps later is earned with probability gamma^l.
+discounted, has mean Q^{pi_k}(x, a): the reward l steps later is earned with probability gamma^l. pi_1 is uniform.
 
-Constants: J = max(1, round((1 - gamma) sqrt(T))), so that a phase takes about tau = sqrt(T) plays, and K = round((1 -
-gamma) T / J) phases; eta = (1 / H) sqrt(8 ln A / K). `step_scale` multiplies eta, `phase` sets J. Where from: the
-mean gap over K phases is at most the mean regret of exponential weights, of order H sqrt(ln A / K) = H sqrt(tau ln A
-/ T), and twice the error of q_hat, of order H / sqrt(tau) where visits are a fixed share of steps. T times their sum,
-H (sqrt(tau T) + T / sqrt(tau)), is least at tau of order sqrt(T).
-Guarantee: regret of order T^(3/4) if every policy visits all pairs. It does not explore: what is not visited stays at
-0.
-Composition: averages of returns x none x exponential weights x J resets.
-Cost: O(1) per step, O(X A) per reset; O(X A) per phase, K of them.
-Deviations: returns come from the run itself, and only from epochs that have ended; visits to a pair within an epoch
-all count, so they are dependent, and the ratio of sums is consistent rather than unbiased (the sum of return minus Q
-over visits has mean 0).
+Constants: eta = (1 / W) sqrt(8 ln A / K), K the number of phases and W the length of the interval of q: H, or 2 sp in
+the average reward, where sp is `span`, a bound on |q - v| for every policy. A phase takes about sqrt(T) plays: J =
+round(sqrt(T)) steps, or max(1, round((1 - gamma) sqrt(T))) epochs. `step_scale` multiplies eta, `phase` sets J. Where
+from: the mean gap over K phases is at most the mean regret of exponential weights, of order W sqrt(ln A / K) = W
+sqrt(tau ln A / T) where a phase takes tau plays, and twice the error of q, of order W / sqrt(tau) where visits are a
+fixed share of steps. T times their sum, W (sqrt(tau T) + T / sqrt(tau)), is least at tau of order sqrt(T).
+Guarantee: regret of order T^(3/4) if every policy visits all pairs. It does not explore: what is not visited stays as
+it is.
+Composition: relative values by least squares, or averages of returns x none x exponential weights x J steps, or resets.
+Cost: O(1) per step; X^3 per phase, or with a discount O(X A) per reset and per phase; K phases.
+Deviations: least squares in closed form, not by the paper's iteration. The public code spends half of a phase on v_k,
+with a ridge of .05, and the other half on q_k, in which it first plays every action of a state once; here one stretch
+of steps serves both, and nothing is played to explore. With a discount, returns come from the run itself, and only from
+epochs that have ended; visits to a pair within an epoch all count, so they are dependent, and the ratio of sums is
+consistent rather than unbiased (the sum of return minus Q over visits has mean 0).
 """
 
-from math import exp, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +49,8 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.learners.options import bias_span
+from ravi.learners.regularised.exponential_weights import exponential_weights, plan_politex, weigh
 from ravi.runtime.ranges import Count, Number, Policy, Positive
 from ravi.runtime.seedwise import compiled_learner
 
@@ -52,14 +65,25 @@ class State(NamedTuple):
     policy: Policy  # (n, X, A)
 
 
-def politex(problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None) -> Learner:
-    """POLITEX from returns between resets; `phase` is J, the number of reset epochs per policy."""
-    T = validation.steps(steps)
+def politex(
+    problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int | None = None, span: float | None = None
+) -> Learner:
+    """POLITEX; `phase` is J, the number of steps per policy, or with a discount of reset epochs; `span` is sp, for the
+    average reward."""
+    T, average = validation.steps(steps), problem.criterion == "average"
     r, gamma, H, X, A = problem.rewards, problem.discount, problem.horizon, problem.states, problem.actions
-    J = max(1, round((1 - gamma) * sqrt(T))) if phase is None else validation.whole(phase, "phase")
-    K = max(1, round((1 - gamma) * T / J))
+    if span is not None and not average:
+        raise validation.InputError(
+            "span is given, but with a discount q_hat lies in [0, H]: it is for the average reward"
+        )
+    W = 2 * bias_span(problem, span) if average else H
+    J = max(1, round(sqrt(T) * (1.0 if average else 1 - gamma))) if phase is None else validation.whole(phase, "phase")
+    K = max(1, round(T * (1.0 if average else 1 - gamma) / J))
     step_scale = validation.positive(step_scale, "step_scale")
-    eta = validation.derived(lambda: step_scale * sqrt(8 * log(A) / K) / H, "eta", step_scale=step_scale)
+    eta = validation.finite_result(lambda: step_scale * sqrt(8 * log(A) / K) / W, "eta", step_scale=step_scale, span=W)
+    settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale}
+    if average:
+        return exponential_weights("politex", problem, plan_politex, eta, W / 2, J, settings)
 
     def init(keys: Array) -> State:
         n = len(keys)
@@ -70,24 +94,7 @@ def politex(problem: Problem, steps: int, *, step_scale: float = 1.0, phase: int
     def own(s: State, teams: int) -> tuple[Any, ...]:
         return s, r, J, eta, H
 
-    settings: dict[str, Any] = {"eta": eta, "phase": J, "phases": K, "step_scale": step_scale}
     return compiled_learner("politex", init, Seedwise(_plan, _learn, own), settings)
-
-
-@compiled
-def weigh(total, eta, policy):  # type: ignore[no-untyped-def]
-    """policy(a | x) = exp(eta total(x, a)), normalised, in place; a team's."""
-    X, A = total.shape
-    for x in each(X):
-        top = total[x, 0]
-        for a in range(1, A):
-            top = max(top, total[x, a])
-        mass = 0.0
-        for a in range(A):
-            policy[x, a] = exp(eta * (total[x, a] - top))
-            mass += policy[x, a]
-        for a in range(A):
-            policy[x, a] /= mass
 
 
 @compiled

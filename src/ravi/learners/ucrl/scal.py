@@ -103,7 +103,7 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     if not math.isfinite(c):
         raise validation.InputError("span is inf; the bonus of scal+ is a multiple of it, so it must be finite")
     values = problem.horizon if problem.criterion == "discounted" else 1.0
-    validation.derived(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
+    validation.finite_result(lambda: 4 * scale * c * values, "the bonus", scale=scale, span=c)
 
     constants = (scale * c, o.delta, problem.states * problem.actions)
     plausible = Plausible(bonus, constants, smoothed, promised, idle)

@@ -51,7 +51,9 @@ def ucrl2(problem: Problem, T: int, o: Options) -> Learner:
     scale, delta, knows_support = o.scale, o.delta, o.knows_support
     m, ball = outcomes(problem, knows_support), known_support.l1 if knows_support else sets.l1
     one = np.ones((1, problem.states, problem.actions))
-    validation.derived(lambda: scale * float(l1_radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale)
+    validation.finite_result(
+        lambda: scale * float(l1_radius(one, np.array([T]), delta, m).max()), "the radius", scale=scale
+    )
     plausible = Plausible(l1_radii, (scale, delta, m, problem.actions), ball)
     return extended("ucrl2", problem, plausible, o, checked=KernelSets(scale, delta=delta))
 
@@ -117,7 +119,7 @@ def ucrl2b(problem: Problem, T: int, o: Options) -> Learner:
 def box(problem: Problem, o: Options) -> Plausible:
     """The kernels within `scale` times the radii."""
     scale, knows_support = o.scale, o.knows_support
-    validation.derived(lambda: scale * LARGEST, "the radius", scale=scale)
+    validation.finite_result(lambda: scale * LARGEST, "the radius", scale=scale)
     within = known_support.bernstein if knows_support else sets.bernstein
     return Plausible(
         box_radii,

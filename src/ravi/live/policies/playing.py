@@ -168,7 +168,7 @@ def origin_of(
         known = None
     found = environments.code_in(name if code else "", known or {})
     if found is not None and not allow_code:
-        raise ids.refused(found, name if code else found, "the policy")
+        raise ids.untrusted_code(found, name if code else found, "the policy")
     return name, {**(known or {}), **(options or {})}
 
 

@@ -88,7 +88,7 @@ class Policy:
 
     @property
     def stages(self) -> int:
-        """How many steps after a reset have a policy of their own; 1 where one policy is for all."""
+        """The number of steps after a reset that have a policy of their own; 1 where one policy serves all."""
         return 1 if self.table.ndim == 2 else int(self.table.shape[0])
 
     @property
@@ -297,7 +297,7 @@ def _checked(self: Policy) -> dict[str, Any]:
     for name in ("observations", "actions"):
         archive.typed(self.environment.get(name, {}), SPACE, within=f"environment.{name}", partial=True)
     return {
-        "table": validation.sealed(table),
+        "table": validation.read_only_copy(table),
         "discount": validation.probability(self.discount, "discount"),
         "units": validation.units(self.units),
         "steps": validation.whole(self.steps, "steps", 0),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ravi.core import Array
-from ravi.lab.experiments.schedule.tuning import at_edge, lacking
+from ravi.lab.experiments.tuning import at_edge, lacking
 from ravi.lab.report.page import words
 from ravi.lab.report.page.charts import Shape, shapes, ticked
 from ravi.lab.report.summary import LEVEL, Panel, Row, panels, summary

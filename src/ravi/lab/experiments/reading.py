@@ -1,19 +1,22 @@
-"""The reader of a suite: from what TOML gives, or Python, to the types of a suite, with every mistake noted."""
+"""The reader of a suite: that of a name, of a TOML file, or of Python data of the same shape, with every mistake."""
 
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ravi import validation
-from ravi.ids import WORLDS, file_in, foreign_name
-from ravi.lab.experiments.schedule.settings import CURVES
-from ravi.lab.experiments.suite_file.mistakes import Mistakes, Place
-from ravi.lab.experiments.suite_file.specification import (
+from ravi.ids import file_in, foreign_name
+from ravi.lab import suites
+from ravi.lab.experiments.building import Builder, is_id
+from ravi.lab.experiments.mistakes import Mistakes, Place, Places, lines
+from ravi.lab.experiments.suite import (
     COLUMNS,
+    CURVES,
     FIRST_TUNING_SEED,
     MOST,
     SAMPLERS,
@@ -21,7 +24,6 @@ from ravi.lab.experiments.suite_file.specification import (
     Suite,
     Tuning,
 )
-from ravi.runtime.gpu import DEVICES
 from ravi.validation import InputError, require_memory
 
 T = TypeVar("T")
@@ -32,12 +34,54 @@ SHARED = ("steps", "seeds", "points", "record", "columns")  # keys of a section 
 RUN = 200  # bytes that a driver, or who reads the results, has for every run
 
 
-class Places(NamedTuple):
-    """The places in the file of the parts of a section."""
+def specify(source: str | os.PathLike[str] | Mapping[str, Any], *, seeds: Any = None, build: bool = True) -> Suite:
+    """The suite of a name (`ravi.lab.suites`), of a TOML file, or of Python data of the same shape.
 
-    shared: dict[str, Place]  # the keys that the top may give, by name
-    mdps: dict[str, Place]
-    learners: dict[str, Place]  # by label
+    seeds: these, in place of those of every section: how many, a text such as 5-8 or 1,7,9, or a list.
+    build: every MDP is built, and every learner for every MDP and T, so that what cannot be is told now. Without it
+    ids are taken as they are: for a suite that was specified before.
+    """
+    if isinstance(source, Mapping):
+        data, mistakes, base, name = dict(source), Mistakes("", {}), Path.cwd(), "suite"
+    else:
+        text, file, base, name = _source(source)
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(_syntax(file, error)) from None
+        except RecursionError:
+            raise InputError(f"{file}: its lists and tables are nested too deep") from None
+        mistakes = Mistakes(file, lines(text))
+    read = Reader(mistakes, base)
+    suite = read.suite(data, name, seeds)
+    if validation.flag(build, "build"):
+        Builder(mistakes, base).check(suite, read.places)
+    mistakes.tell()
+    return suite
+
+
+def shipped() -> dict[str, Suite]:
+    """The suites that come with the library, by name; nothing is built."""
+    return {name: specify(name, build=False) for name in suites.SUITES}
+
+
+def _source(source: str | os.PathLike[str]) -> tuple[str, str, Path, str]:
+    """The TOML of a suite, how its file is called in messages, its folder, and the name that it has by default."""
+    if isinstance(source, str) and source in suites.SUITES:
+        return suites.text(source), f"{source}.toml", Path.cwd(), source
+    path = validation.path(source, "suite")
+    if not path.is_file():
+        near = validation.did_you_mean(os.fspath(source), suites.SUITES) or f" Known: {', '.join(suites.SUITES)}."
+        raise InputError(f"there is no suite {os.fspath(source)!r}.{near} A suite may also be a TOML file.")
+    try:
+        return path.read_bytes().decode(), str(path), path.absolute().parent, path.stem
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _syntax(file: str, error: tomllib.TOMLDecodeError) -> str:
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+    return f"{file}:{found[2]}: {found[1]} (column {found[3]})" if found else f"{file}: {error}"
 
 
 class Reader:
@@ -59,7 +103,7 @@ class Reader:
             "name": _text,
             "title": _any_text,
             "folder": _text,
-            "device": lambda p, v: validation.one_of(v, DEVICES, "device"),
+            "device": lambda p, v: validation.one_of(v, validation.DEVICES, "device"),
             "tuning": lambda p, v: Tuning(**{k: one for k, one in self._table(p, v, TUNING).items() if one != ()}),
             "sections": self._list,
             **self.shared,
@@ -238,14 +282,6 @@ def _runs(section: Section, tuning: Tuning) -> int:
     """How many a section asks for; those of tuning as if every learner were tuned for it alone."""
     tuned = section.entries // len(section.columns) if "tuned" in section.columns else 0
     return section.entries * len(section.seeds) + tuned * tuning.budget * len(tuning.seeds)
-
-
-def is_id(text: str) -> bool:
-    """Whether an MDP, or a world of another kind, is named by an id; else by a file."""
-    from ravi.mdps import MDPS
-
-    heads = {name.split("/")[0] for name in (*MDPS, *WORLDS)}
-    return foreign_name(text) is not None or re.split("[/,]", text)[0] in heads
 
 
 def is_list(value: Any) -> bool:

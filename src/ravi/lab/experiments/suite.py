@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 COLUMNS = ("theory", "tuned", "given")  # published constants; multipliers tuned on other seeds; as the id says
 DECIDED = ("scale", "step_scale", "eta", "beta", "m")  # options that the columns theory and tuned decide themselves
+CURVES = ("reward", "trajectory")  # what `record` may name, besides the regret, which is always kept
 SAMPLERS = ("lattice", "optuna")
 MOST = 10**5  # entries of a suite; values in a list; combinations of a grid
 FIRST_TUNING_SEED = 10**6  # tuning seeds are counted from here, unless they are listed

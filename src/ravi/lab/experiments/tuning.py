@@ -14,19 +14,19 @@ says how many trials are missing, and the same command tries them again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from math import inf, isclose, isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ravi.core import Array
-from ravi.lab.experiments.suite_file.specification import Tuning
+from ravi.lab.experiments.suite import Tuning
 from ravi.validation import InputError, install_command
 
 if TYPE_CHECKING:
-    from ravi.lab.experiments.schedule.jobs import Runs
-    from ravi.lab.experiments.schedule.plan import Subject
+    from ravi.lab.experiments.agenda import Runs
+    from ravi.lab.experiments.plan import Subject
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -36,12 +36,7 @@ class Configuration(NamedTuple):
     step_scale: float | None
 
 
-class Search(Protocol):
-    def ask(self) -> list[Configuration]:
-        """What to try next; nothing once the budget is spent, or while results of earlier trials are missing."""
-
-    def tell(self, regret: float) -> None:
-        """The mean regret of the next configuration in order; inf where it failed."""
+Search = Generator[list[Configuration], list[float], None]  # what to try next, for the mean regrets of that before
 
 
 def lattice(tuning: Tuning) -> list[Configuration]:
@@ -54,56 +49,33 @@ def lattice(tuning: Tuning) -> list[Configuration]:
     return pairs
 
 
-class Lattice:
+def by_lattice(tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> Search:
     """All pairs at once."""
-
-    def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
-        absent = dict.fromkeys(name for name in Configuration._fields if name not in multipliers)
-        self._left = [pair._replace(**absent) for pair in lattice(tuning)]
-
-    def ask(self) -> list[Configuration]:
-        asked, self._left = self._left, []
-        return asked
-
-    def tell(self, regret: float) -> None:
-        pass
+    absent = dict.fromkeys(name for name in Configuration._fields if name not in multipliers)
+    yield [pair._replace(**absent) for pair in lattice(tuning)]
 
 
-class Optuna:
+def by_optuna(tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> Search:
     """One pair after the other, by Optuna's tree-structured Parzen estimator."""
-
-    def __init__(self, tuning: Tuning, multipliers: tuple[str, ...], subject: str) -> None:
-        optuna = _optuna()
-        sampler = optuna.samplers.TPESampler(seed=int(subject[:8], 16))
-        self._study = optuna.create_study(sampler=sampler)
-        self._ranges = {"scale": tuning.scale, "step_scale": tuning.step_scale}
-        self._multipliers = multipliers
-        self._budget = tuning.budget
-        self._trial: Any = None
-        first = {"scale": tuning.scale[1], "step_scale": tuning.step_scale[0]}
-        self._study.enqueue_trial({name: first[name] for name in multipliers})
-
-    def ask(self) -> list[Configuration]:
-        if self._trial is not None or not self._budget:
-            return []
-        self._budget -= 1
-        self._trial = self._study.ask()
-        given = {name: _within(self._suggested(name), self._ranges[name]) for name in self._multipliers}
-        return [Configuration(given.get("scale"), given.get("step_scale"))]
-
-    def tell(self, regret: float) -> None:
+    optuna = _optuna()
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=int(subject[:8], 16)))
+    ranges = {"scale": tuning.scale, "step_scale": tuning.step_scale}
+    first = {"scale": tuning.scale[1], "step_scale": tuning.step_scale[0]}
+    study.enqueue_trial({name: first[name] for name in multipliers})
+    for _ in range(tuning.budget):
+        trial, given = study.ask(), dict.fromkeys(Configuration._fields)
+        for name in multipliers:
+            low, high = ranges[name]
+            value = float(trial.suggest_float(name, low, high, log=True)) if low < high else low
+            given[name] = _within(value, ranges[name])
+        (regret,) = yield [Configuration(**given)]
         if isfinite(regret):
-            self._study.tell(self._trial, regret)
+            study.tell(trial, regret)
         else:
-            self._study.tell(self._trial, state=_optuna().trial.TrialState.FAIL)
-        self._trial = None
-
-    def _suggested(self, name: str) -> float:
-        low, high = self._ranges[name]
-        return float(self._trial.suggest_float(name, low, high, log=True)) if low < high else low
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
 
-SAMPLERS: dict[str, type[Lattice] | type[Optuna]] = {"lattice": Lattice, "optuna": Optuna}
+SAMPLERS = {"lattice": by_lattice, "optuna": by_optuna}
 
 
 class Trials:
@@ -111,18 +83,21 @@ class Trials:
 
     def __init__(self, subject: Subject, tuning: Tuning) -> None:
         self.subject, self.tuning = subject, tuning
-        self.search: Search = SAMPLERS[tuning.sampler](tuning, subject.multipliers, subject.digest)
+        self.search = SAMPLERS[tuning.sampler](tuning, subject.multipliers, subject.digest)
         self.tried: list[tuple[Configuration, Runs]] = []
         self.regrets: list[float] = []  # of the first of them
 
-    def hear(self) -> bool:
-        """Tell the search what is settled; whether all that was tried is."""
-        for _, runs in self.tried[len(self.regrets) :]:
-            if runs.known(self.tuning.seeds) < len(self.tuning.seeds):
-                return False
-            self.regrets.append(float(self._seen(runs).mean()))
-            self.search.tell(self.regrets[-1])
-        return True
+    def ask(self) -> list[Configuration] | None:
+        """What to try next; nothing once the budget is spent, and None while some of what was tried is not settled."""
+        late = [runs for _, runs in self.tried[len(self.regrets) :]]
+        if any(runs.known(self.tuning.seeds) < len(self.tuning.seeds) for runs in late):
+            return None
+        regrets = [float(self._seen(runs).mean()) for runs in late]
+        self.regrets += regrets
+        try:
+            return self.search.send(regrets) if regrets else next(self.search)
+        except StopIteration:
+            return []
 
     @property
     def lost(self) -> int:

@@ -1,19 +1,52 @@
-"""The plan of a suite: the setting of every entry, and what is tried for those that are tuned."""
+"""The plan of a suite: the setting of every entry, and what must be tuned before.
+
+A run is a setting (MDP, learner, T, what is kept) and a seed. Its id is a hash of that content.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ravi import ids
-from ravi.lab.experiments.schedule.settings import Setting
-from ravi.lab.experiments.suite_file.specification import Entry, Suite, Tuning
+from ravi.lab.experiments.suite import Entry, Suite, Tuning
 from ravi.runtime import archive
-from ravi.runtime.world import World, world_named
+from ravi.runtime.seedwise import VARIED
+from ravi.runtime.world import World, find_world
 from ravi.validation import InputError
 
 MULTIPLIERS = ("scale", "step_scale")  # of the bonus, of the step size: all that is ever tuned
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that decides the bits of a run, but for its seed and the versions of what computes it."""
+
+    mdp: str  # its id, or the path of its file
+    mdp_digest: str  # a hash of all its numbers
+    learner: str  # its canonical id (`ravi.ids.canonical`)
+    source: str  # a hash of the learner's file, where it is not this library's own (`ravi.ids.source_of`)
+    steps: int  # T
+    points: int  # at how many times curves are kept
+    record: tuple[str, ...] = ()  # which of CURVES are kept too
+
+    @cached_property
+    def digest(self) -> str:
+        """The id of the setting. How the MDP is called does not enter, only what it is."""
+        content = {
+            "mdp": self.mdp_digest, "learner": self.learner, "source": self.source,
+            "steps": self.steps, "points": self.points, "record": sorted(self.record),
+        }  # fmt: skip
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @cached_property
+    def kind(self) -> tuple[object, ...]:
+        """A key that settings share if they differ only in multipliers of one learner, and so can run as one batch."""
+        name, *options = self.learner.split(",")
+        fixed = [option for option in options if option.partition("=")[0] not in VARIED]
+        return self.mdp_digest, name, *fixed, self.source, self.steps, self.points, self.record
 
 
 class Facts(NamedTuple):
@@ -38,14 +71,14 @@ def digest_of(text: str, world: World) -> str:
     """By what settings know a world: an MDP by its numbers, one of another kind also by all that its id says."""
     if world.kind == "tabular":
         return world.digest
-    return sha256(repr((world.kind, ids.spelled(text), world.digest)).encode()).hexdigest()
+    return sha256(repr((world.kind, ids.name_and_arguments(text), world.digest)).encode()).hexdigest()
 
 
 def facts_of(suite: Suite, mdps: dict[str, World]) -> Facts:
     """Look up every id of a suite; `mdps` collects the worlds themselves."""
     for entry in suite.entries:
         if entry.mdp not in mdps:
-            mdps[entry.mdp] = world_named(entry.mdp)
+            mdps[entry.mdp] = find_world(entry.mdp)
     learners = {}
     for learner in dict.fromkeys(entry.learner for entry in suite.entries):
         options = ids.learner_options(learner)

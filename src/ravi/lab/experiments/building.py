@@ -7,13 +7,12 @@ from pathlib import Path
 
 from ravi import ids, validation
 from ravi.ids import allow_imports, check_origin, foreign_name
-from ravi.lab.experiments.schedule.plan import digest_of
-from ravi.lab.experiments.suite_file.mistakes import Mistakes, Place, first_line
-from ravi.lab.experiments.suite_file.reading import Places, is_id
-from ravi.lab.experiments.suite_file.specification import DECIDED, Section, Suite
+from ravi.lab.experiments.mistakes import Mistakes, Place, Places, first_line
+from ravi.lab.experiments.plan import digest_of
+from ravi.lab.experiments.suite import DECIDED, Section, Suite
 from ravi.mdps import MDPS
 from ravi.runtime.result import RESULTS
-from ravi.runtime.world import Tabular, World, world_named
+from ravi.runtime.world import Tabular, World, find_world
 from ravi.validation import InputError, require_memory, table_size
 
 
@@ -71,7 +70,7 @@ class Builder:
                 inner = text.removeprefix(ids.LARGE)
                 if inner != text and (ids.is_file(inner) or ids.code_in(inner) is not None):
                     raise InputError(f"{text}: in a suite, {ids.LARGE} stands before an id of ravi's own")
-                world = self._worlds[text] = world_named(text)
+                world = self._worlds[text] = find_world(text)
                 self._size += table_size(world.mdp) if isinstance(world, Tabular) else 0
             except Exception as error:  # a builder of one's own may raise anything
                 self._worlds[text] = first_line(error)
@@ -113,6 +112,12 @@ class Builder:
             except Exception as error:
                 self._learners[name, mdp, T] = first_line(error)
         return self._learners[name, mdp, T]
+
+
+def is_id(text: str) -> bool:
+    """Whether an MDP, or a world of another kind, is named by an id; else by a file."""
+    heads = {name.split("/")[0] for name in (*MDPS, *ids.WORLDS)}
+    return foreign_name(text) is not None or re.split("[/,]", text)[0] in heads
 
 
 def _beyond(world: World, section: Section, device: str) -> Iterator[tuple[str, str]]:

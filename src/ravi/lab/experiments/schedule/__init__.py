@@ -1,1 +1,0 @@
-"""What a suite asks for: runs, settings, tuning, in which order."""

@@ -1,1 +1,0 @@
-"""The file of a suite: its types, its reader, its checks."""
