@@ -65,8 +65,7 @@ def evaluate(
     bit for bit, alone and in a batch.
 
     A `Policy`, and whatever is evaluated in an environment, gives the expected discounted return in the units of the
-    rewards, and the optimum beside it where there is a transition table (`ravi.live.policies.evaluate`). On an MDP in
-    the average reward that is what a step earns, in episodes what an episode does.
+    rewards, and the optimum beside it where there is a transition table (`ravi.live.policies.evaluate`).
 
     Parameters
     ----------

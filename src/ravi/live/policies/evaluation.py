@@ -25,7 +25,7 @@ from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
 from ravi.live.rewards import RewardRange
-from ravi.validation import InputError, StreamError
+from ravi.validation import OF_CRITERION, InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -38,8 +38,7 @@ ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both. On an MDP without a discount it
-    is the average reward, or what an episode earns.
+    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both.
 
     Attributes
     ----------
@@ -49,8 +48,6 @@ class Evaluation:
         The name of the environment, or of the MDP.
     discount
         gamma.
-    criterion
-        "discounted", or "average" or "episodic" for an MDP that is.
     exact
         The return, computed.
     exact_error
@@ -84,7 +81,6 @@ class Evaluation:
     policy: str
     on: str
     discount: float
-    criterion: str = "discounted"
     exact: float | None = None
     exact_error: float | None = None
     optimum: float | None = None
@@ -117,10 +113,9 @@ class Evaluation:
         return f"<Evaluation of policy {self.policy}{where}{computed}{sampled}>"
 
     def __str__(self) -> str:
-        words = {"average": "average reward", "episodic": "an episode"}.get(
-            self.criterion, f"gamma {self.discount:.10g}"
+        return "\n".join(
+            [f"policy {self.policy}", f"  on               {self.on} (gamma {self.discount:.10g})", *self._lines()]
         )
-        return "\n".join([f"policy {self.policy}", f"  on               {self.on} ({words})", *self._lines()])
 
     def _lost(self) -> str:
         gap, error = self.gap or 0.0, (self.exact_error or 0.0) + (self.optimum_error or 0.0)
@@ -163,10 +158,10 @@ def evaluate(
 ) -> Evaluation:
     """The return of `policy` on `env`: an MDP or its id, a Gymnasium environment or its id, or an `Environment`.
 
-    None is the environment that it was learned in. On an MDP the answer is computed, whatever its criterion. An
-    environment is sampled, and computed too where it has a transition table. `termination` is the policy's own unless
-    given. allow_code: the policy may name a module, `module:Env-v0`, for the environment that it was learned in, whose
-    code is then run (docs/guides/security.md).
+    None is the environment that it was learned in. On an MDP the answer is computed. An environment is sampled, and
+    computed too where it has a transition table. `termination` is the policy's own unless given. allow_code: the policy
+    may name a module, `module:Env-v0`, for the environment that it was learned in, whose code is then run
+    (docs/guides/security.md).
 
     Sampling is a pure function of the seed where the environment is one of its own; the numbers are others than those
     of a learner with the same seed, so that a policy is not judged by the luck it was learned from. The interval is
@@ -186,9 +181,13 @@ def evaluate(
 
         env = ids.mdp(env) if ids.names_an_mdp(env) else env
     if isinstance(env, MDP):
+        if env.criterion != "discounted":
+            raise InputError(
+                f"{env.name} is {OF_CRITERION[env.criterion]}, and this evaluation is for a discount: "
+                "ravi.evaluate(policy, mdp) is for every criterion"
+            )
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
-        facts: dict[str, Any] = {"on": env.name, "discount": env.discount, "criterion": env.criterion}
-        return Evaluation(policy=policy.origin, **facts, **computed)
+        return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
     with stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code) as stream:
         computed = _from_table(policy, stream)
         sampled = _sampled(policy, stream, n, seed, level, progress)
@@ -248,30 +247,18 @@ def estimate_by_episodes(policy: Policy, env: Any, steps: int, limits: tuple[flo
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
     """The value and the optimum, in the MDP's units, and bounds on their errors."""
-    from ravi.planning.average import AverageSolution
-    from ravi.planning.evaluation import evaluate, staged_values
+    from ravi.planning.evaluation import staged_values
     from ravi.planning.solver import solve
 
-    table, found = _table_on(policy, mdp, absorb), solve(mdp, tol=TOLERANCE)  # (S, X, A)
-    if mdp.criterion == "discounted":
-        _, (rho,), (error,) = staged_values(mdp, table[None], TOLERANCE)
-    else:
-        of: Any = evaluate(mdp, table[0] if len(table) == 1 else table)
-        average = mdp.criterion == "average"
-        rho, error = (
-            (mdp.initial @ of.gain, of.gain_error + 1e-15) if average else (of.returns, of.error / mdp.episode + 1e-15)
-        )
-    low, high = mdp.units
-    best, best_error = (
-        (found.gain, found.gain_error) if isinstance(found, AverageSolution) else (found.optimum, found.optimum_error)
-    )
-    steps = 1.0 if mdp.criterion == "average" else mdp.largest_value  # whose rewards are added up
-    slack = ROUNDING * steps * max(abs(low), abs(high))
+    table = _table_on(policy, mdp, absorb)  # (S, X, A)
+    _, (rho,), (error,) = staged_values(mdp, table[None], TOLERANCE)
+    solution, (low, high), H = solve(mdp, tol=TOLERANCE), mdp.units, mdp.horizon
+    slack = ROUNDING * H * max(abs(low), abs(high))
     return {
-        "exact": steps * mdp.in_units(float(rho)),
-        "exact_error": steps * (high - low) * float(error) + slack,
-        "optimum": steps * mdp.in_units(best),
-        "optimum_error": steps * (high - low) * best_error + slack,
+        "exact": H * mdp.in_units(float(rho)),
+        "exact_error": H * (high - low) * float(error) + slack,
+        "optimum": H * mdp.in_units(solution.optimum),
+        "optimum_error": H * (high - low) * solution.optimum_error + slack,
     }
 
 
