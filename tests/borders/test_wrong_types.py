@@ -107,7 +107,7 @@ SCORES = from_table([
     {"learner": name, "mdp": "m", "seed": seed, "regret": seed + place} for seed in range(6)
     for place, name in enumerate("ab")
 ])  # fmt: skip
-DRAWN = {"level": 0.95, "resamples": 50, "key": 0}
+DRAWN = {"level": 0.95, "resamples": 50}
 STATISTICS = {
     statistics.interval: {"values": [1.0, 2.0, 4.0], "statistic": "mean"} | DRAWN,
     statistics.stratified: {"groups": [[1.0, 2.0, 4.0]], "statistic": "iqm"} | DRAWN,

@@ -188,8 +188,8 @@ def test_a_date_that_python_has_not_is_told(query, more, tmp_path):
             "FrozenLake-v1 is an environment, which is learned for a discount",
         ),
         ("evaluate it.policy --criterion average", "--criterion is for an MDP; in an environment the discount"),
-        ("verify riverswim/4 psrl --criterion episodic,episode=5", "verify serves the discounted criterion, and the"),
-        ("verify riverswim/4 --criterion average", "docs/guides/average_reward.md lists its learners"),
+        ("verify riverswim/4 r-max --criterion episodic,episode=5", "docs/guides/episodes.md lists its learners"),
+        ("verify riverswim/4 --criterion average", "span is missing; in the average reward it is a bound on"),
     ],
 )
 def test_a_criterion_that_is_not_served_is_named(line, says, tmp_path, monkeypatch):

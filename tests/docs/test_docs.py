@@ -65,7 +65,7 @@ def test_every_suite_in_the_docs_can_be_run(page, tmp_path):
 
 def snippets():
     for page in SINGLE:
-        if page.name == "gallery.md":  # tests/docs/test_gallery.py runs each, and compares what it prints
+        if page.name == "gallery.md":  # tests/docs/test_measured.py runs each, and compares what it prints
             continue
         for number, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)):
             yield pytest.param(code, id=f"{page.name}-{number}")

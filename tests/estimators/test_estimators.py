@@ -6,11 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ravi.core import MDP, Path
-from ravi.estimators.counts import counts, known
-from ravi.estimators.ridge import parameter, ridge
-from ravi.mdps import garnet, garnets, hypercube, riverswim, riverswim_mixture, terrain
-from ravi.optimism.bonuses import multiple_of_width
-from tests.helpers import dense
+from ravi.estimators.ridge import ridge
+from ravi.mdps import garnets
 
 
 def path_of(problem, triples):
@@ -24,57 +21,6 @@ def random_triples(mdp, length, seed):
     rng = np.random.default_rng(seed)
     pairs = [(rng.integers(mdp.states), rng.integers(mdp.actions)) for _ in range(length)]
     return [(x, a, rng.choice(mdp.successors[x, a], p=mdp.transitions[x, a])) for x, a in pairs]
-
-
-def test_counts_start_at_one_and_shrink_the_estimate():
-    mdp = garnet(6, 2, 3, 0, 0.9)
-    estimator = counts(mdp.problem)
-    D = estimator.init(1)
-    V = np.linspace(0, 5, 6)[None]
-    assert (estimator.expect(D, V) == 0).all()  # an unvisited row of P_hat is zero
-    assert (estimator.width(D, V) == 1).all()
-    triples = random_triples(mdp, 50, 1)
-    estimator.add(D, V, path_of(mdp.problem, triples))
-    PV, w = estimator.expect(D, V), estimator.width(D, V)
-    for x in range(6):
-        for a in range(2):
-            met = [V[0, y] for s, b, y in triples if (s, b) == (x, a)]
-            assert PV[0, x, a] == pytest.approx(sum(met) / (len(met) + 1), rel=1e-14, abs=1e-14)
-            assert w[0, x, a] == pytest.approx((len(met) + 1) ** -0.5, rel=1e-15)
-
-
-MIXTURES = {
-    "riverswim": lambda: riverswim_mixture(5, 0.9),
-    "hypercube": lambda: hypercube(4, 0.9),
-    "ensemble (sparse psi)": lambda: garnets(8, 9, 2, 2, 0, 0.9),
-    "terrain": lambda: terrain(3, 3, 0.9),
-}
-
-
-@pytest.mark.parametrize("name", MIXTURES)
-def test_ridge_is_its_normal_equations(name):
-    mdp, lam = MIXTURES[name](), 0.7
-    estimator = ridge(mdp.problem, lam)
-    D = estimator.init(1)
-    rng = np.random.default_rng(5)
-    d = mdp.dimension
-    Lam, b = lam * np.eye(d), np.zeros(d)
-    for epoch in range(4):
-        V = rng.uniform(0, mdp.horizon, (1, mdp.states))
-        phi = np.einsum("xajd,xaj->xad", mdp.features, V[0][mdp.successors])
-        np.testing.assert_allclose(estimator.embed(V)[0], phi, rtol=1e-13, atol=1e-13)
-        theta = np.linalg.solve(Lam, b)
-        np.testing.assert_allclose(parameter(D)[0], theta, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(estimator.expect(D, estimator.embed(V))[0], phi @ theta, rtol=1e-9, atol=1e-9)
-        norm = np.sqrt(np.einsum("xad,de,xae->xa", phi, np.linalg.inv(Lam), phi))
-        np.testing.assert_allclose(estimator.width(D, estimator.embed(V))[0], norm, rtol=1e-9, atol=1e-9)
-        triples = random_triples(mdp, 40, epoch)
-        estimator.add(D, V, path_of(mdp.problem, triples))
-        for x, a, y in triples:
-            Lam += np.outer(phi[x, a], phi[x, a])
-            b += phi[x, a] * V[0, y]
-    np.testing.assert_allclose(D.covariance[0], Lam, rtol=1e-12)
-    np.testing.assert_allclose(D.root[0] @ D.root[0].T @ Lam, np.eye(d), atol=1e-8)
 
 
 @settings(deadline=None, derandomize=True, max_examples=20)
@@ -97,15 +43,6 @@ def test_widths_stay_accurate_for_ill_conditioned_features(seed, d, scale):
     w = estimator.width(D, phi)[0]
     assert np.isfinite(w).all()
     np.testing.assert_allclose(w, norm, rtol=1e-4, atol=1e-9)
-
-
-def test_a_known_kernel_needs_no_data():
-    mdp = riverswim(5, 0.9)
-    estimator = known(mdp)
-    V = np.arange(5.0)[None]
-    np.testing.assert_allclose(estimator.expect(estimator.init(1), V)[0], dense(mdp) @ V[0], rtol=1e-14)
-    assert (estimator.width(estimator.init(1), V) == 0).all()
-    assert (multiple_of_width(3.0, estimator)(estimator.init(1), V) == 0).all()
 
 
 @pytest.mark.parametrize("n", [2, 7, 8, 9, 11, 16, 21])

@@ -11,7 +11,6 @@ from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.runtime.api import run
 from ravi.schedules import whenever
 from ravi.validation import InputError
-from tests.helpers import assert_same_bits, bits
 
 T, D, LAM = 500, 4, 0.5
 WORLD = ids.mdp("garnet/6,3,3,discount=0.8")
@@ -70,14 +69,6 @@ def test_an_epoch_ends_at_the_play_that_doubles_the_determinant():
                 base = now
         assert made.T_k[seed].tolist() == starts
         assert len(starts) > 5
-
-
-def test_the_stream_and_the_bits_are_those_of_any_walk():
-    made, other = (run(learner, WORLD, T, 3, record=["stream"]) for learner in (seeing(True), "uniform"))
-    for name in ("state", "action", "successor", "reset"):
-        assert (made.results[f"stream_{name}"] == other.results[f"stream_{name}"]).all()
-    for seed in range(3):
-        assert_same_bits(bits(made, seed), bits(run(seeing(True), WORLD, T, [seed], record=["stream"])))
 
 
 def test_a_covariance_that_is_no_longer_definite_is_refused():

@@ -8,7 +8,6 @@ import pytest
 from ravi import ids
 from ravi.learners.linear.lsvi import block_length
 from ravi.learners.pac.model_based import log_subsets
-from ravi.learners.q.ucb_q import rate
 from ravi.learners.ucrl import ucrl
 from ravi.planning.evaluation import effective_horizon
 from tests.literal import tabular
@@ -134,27 +133,3 @@ def test_the_constant_of_kl_ucrl_makes_the_deviation_of_B_entries_rare(T):
         assert ucrl.constant(X, A, T, delta, X) == ucrl.constant(X, A, T, delta)
     two = ucrl.constant(5, 2, 2, 0.1)  # fewer than three steps count as three
     assert ucrl.constant(5, 2, 1, 0.1) == two == ucrl.constant(5, 2, 3, 0.1) != ucrl.constant(5, 2, 4, 0.1)
-
-
-@pytest.mark.parametrize("H_q", [1.0, 2.5, 40.0, 300.0])
-def test_the_weights_of_the_targets_of_ucb_q_have_the_properties_that_the_analysis_uses(H_q):
-    """alpha_k^i = alpha_i prod_{j > i} (1 - alpha_j): they sum to 1, rise with i, ..."""
-    K = 3000
-    w = np.zeros(K + 1)  # alpha_k^i at i = 0, ..., K
-    w[0] = 1.0
-    over_k = np.zeros(K + 1)  # sum_k alpha_k^i
-    for k in range(1, K + 1):
-        alpha = rate(k, H_q)
-        w[:k] *= 1 - alpha
-        w[k] = alpha
-        over_k += w
-        assert w[0] == 0  # alpha_1 = 1: the initial value is forgotten at once
-        assert w.sum() == pytest.approx(1, rel=1e-12)
-        assert (np.diff(w[1 : k + 1]) >= -1e-15).all()
-        assert w.max() == alpha <= 2 * H_q / k * (1 + 1e-12)
-        assert (w * w).sum() <= alpha
-        mean = (w[1 : k + 1] / np.sqrt(np.arange(1, k + 1))).sum()
-        assert 1 / sqrt(k) * (1 - 1e-12) <= mean <= 2 / sqrt(k)
-    assert over_k[1] <= 1 + 1 / H_q  # and sum to 1 + 1/H_q over k: reached from below
-    if H_q >= 2.5:
-        assert over_k[1] == pytest.approx(1 + 1 / H_q, rel=1e-3)

@@ -5,8 +5,7 @@ import pytest
 
 from ravi.estimators.counts import known
 from ravi.learners.ravi_ucb import ravi_ucb
-from ravi.learners.ravi_ucb.features import ravi_ucb_linear
-from ravi.mdps import garnet, one_state_of, riverswim, riverswim_mixture
+from ravi.mdps import garnet, one_state_of, riverswim
 from ravi.optimism.bonuses import multiple_of_width
 from ravi.runtime.api import run
 from tests.helpers import spy
@@ -37,20 +36,6 @@ def test_the_one_state_mdp_has_its_closed_form_in_every_epoch(eta):
     assert len(seen) > 50
 
 
-@pytest.mark.parametrize("eta", [0.05, 2.0])
-def test_with_the_true_kernel_and_no_bonus_it_is_md_mpi(eta):
-    from ravi import md_mpi
-
-    mdp = garnet(9, 3, 3, 4, 0.9)
-    seen = []
-    run(with_known_kernel(mdp, eta), mdp, 300, [0], measures=[spy(seen)])
-    for k in (1, 2, 3, len(seen)):
-        state = seen[k - 1][0]
-        planned = md_mpi(mdp, eta, k)
-        np.testing.assert_allclose(state.V[0], planned.V, rtol=0, atol=1e-11)
-        np.testing.assert_allclose(state.policy[0], planned.policy, rtol=0, atol=1e-11)
-
-
 def test_with_beta_at_H_and_much_data_it_finds_the_optimum_and_below_it_may_not():
     """An unvisited row of P_hat is zero, so its Q is r + beta: below gamma V*, nobody would try it."""
     mdp = garnet(5, 2, 2, 0, 0.8)
@@ -58,35 +43,6 @@ def test_with_beta_at_H_and_much_data_it_finds_the_optimum_and_below_it_may_not(
     assert (optimistic.gap < 0.01).all()
     pessimistic = run(ravi_ucb.tabular(mdp.problem, 100_000, beta=0.4 * mdp.horizon, eta=0.5), mdp, 100_000, 8)
     assert (pessimistic.gap > 0.02).any()
-
-
-def test_under_the_papers_constants_the_policy_stays_uniform_for_long():
-    """Every Q stays at H until a pair has about 64 X ln(X A T^2) visits: never here, so the policy is uniform."""
-    mdp = riverswim(6, 0.9)
-    seen = []
-    run("ravi-ucb", mdp, 5000, [0], measures=[spy(seen)])
-    assert (seen[-1][0].policy == 0.5).all()
-
-
-def test_the_mixture_learner_learns_nothing_in_epoch_one():
-    """V_1 = 0 makes phi_1 = 0: Q_2 = r, and Lambda does not move."""
-    mdp = riverswim_mixture(5, 0.9)
-    seen = []
-    run("ravi-ucb/mixture", mdp, 200, [1], measures=[spy(seen)])
-    np.testing.assert_array_equal(seen[0][0].Q[0], mdp.rewards)
-    assert (seen[1][0].data.covariance[0] == np.eye(3)).all()
-    assert (seen[2][0].data.covariance[0] != np.eye(3)).any()
-
-
-def test_one_coordinate_for_every_pair_is_tabular_ravi_ucb():
-    """Lambda = diag(N) for lambda = 1: P_hat = N'/N and widths 1 / sqrt(N)."""
-    mdp, T = riverswim(5, 0.9), 400
-    one = ravi_ucb_linear(mdp.problem, T, scale=0.01, eta=0.3)
-    other = ravi_ucb.tabular(mdp.problem, T, beta=one.settings["beta"], eta=0.3)
-    made, again = (run(learner, mdp, T, 3) for learner in (one, other))
-    np.testing.assert_allclose(made.regret, again.regret, rtol=1e-10)
-    np.testing.assert_allclose(made.state.policy, again.state.policy, atol=1e-11)
-    assert np.ptp(made.state.policy, axis=-1).max() > 0.1
 
 
 def test_it_begins_with_the_value_and_the_policy_that_are_given():

@@ -230,7 +230,7 @@ ROWS = [
     Row(linear.rlsvi, ("rlsvi", "rlsvi,scale=0.02"), OF_PAIRS, 150),
     Row(linear.oppo, ("oppo", "oppo,scale=0.03,step_scale=20,regularization=0.5"), OF_MIXTURES, 150, 1e-8),
     Row(
-        episodic.ucrl_vtr, ("ucrl-vtr,scale=0.06", "ucrl-vtr,scale=0.1,replan=determinant", "ucrl-vtr,scale=0.03"),
+        linear.ucrl_vtr, ("ucrl-vtr,scale=0.06", "ucrl-vtr,scale=0.1,replan=determinant", "ucrl-vtr,scale=0.03"),
         OF_MIXTURES, 150, 1e-8,
     ),
     Row(plus_of_counts, tuple(f"ravi-ucb+,inner=3,eta=0.4{off}" for off in without_one(*PARTS)),
@@ -247,6 +247,8 @@ ROWS = [
     sets(extended.ucrl2b, "ucrl2b", 1, 0.2, 0.02),
     sets(extended.kl_ucrl, "kl-ucrl", 1, 0.04, 0.0004),
     Row(partial(extended.phases, rows=extended.ucrl2b), tuple(f"scal,span=0.3,scale={how}" for how in (1, 0.1, 0.02)),
+        (*SETS, AVERAGE), 250, 1e-7),
+    Row(partial(extended.phases, rows=extended.scal_plus), tuple(f"scal+,span={how}" for how in (0.7, "0.5,scale=0.1")),
         (*SETS, AVERAGE), 250, 1e-7),
     Row(tabular.r_max, (f"r-max,m=3{TIGHT}",), COUNTED, 120, options=STEPS),
     Row(
@@ -297,7 +299,7 @@ ROWS = [
     ),
     Row(
         linear.gamma_lscvi_ucb,
-        ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,span=0.8", "gamma-lscvi-ucb,scale=0.01"),
+        ("gamma-lscvi-ucb", "gamma-lscvi-ucb,scale=0.01,span=0.2", "gamma-lscvi-ucb,scale=0.01"),
         STAGED, 150,
     ),
     Row(
@@ -321,6 +323,13 @@ ROWS = [
     Row(
         linear.mdp_exp2, tuple(f"mdp-exp2,phase={L},step_scale={3000 * L},regularization=0.6" for L in (1, 4)),
         LINEAR, 1500,
+    ),
+    Row(
+        linear.ucrl_vtr,
+        ("ucrl-vtr,truncation=0.1", "ucrl-vtr,scale=0.03,regularization=2,truncation=0.1,replan=determinant",
+         "ucrl-vtr,scale=0.03,regularization=0.5,truncation=0.1"),
+        tuple(without_ties(ids.mdp(one)) for one in (*MIXTURES, "hypercube/4,discount=0.8", "queue/5,2,discount=0.8")),
+        250, 1e-7,
     ),
     Row(
         linear.oppo, ("oppo,truncation=0.1", "oppo,scale=0.03,step_scale=20,regularization=0.5,truncation=0.1"),

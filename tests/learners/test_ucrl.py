@@ -13,7 +13,7 @@ from scipy.stats import binom
 from ravi import ids
 from ravi.core import MDP
 from ravi.estimators.counts import Counts
-from ravi.learners.ucrl.scal import scal_plus, width
+from ravi.learners.ucrl.scal import width
 from ravi.learners.ucrl.ucrl import box_radius, constant, l1_radius, ucrl2
 from ravi.planning.solver import solve
 from ravi.runtime.api import run
@@ -97,17 +97,6 @@ def test_the_true_kernel_is_plausible_and_then_the_plan_is_optimistic(name, supp
         assert (state.gain >= best.optimum - 0.5 / np.sqrt(t) - 1e-9)[good & (path.length > 0)].all()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_with_the_kernel_known_and_no_radius_the_plan_is_optimal(name):
-    mdp, plays = rational_mdp(4), 10**8
-    best = solve(mdp)
-    s = planned(f"{name},scale=0", mdp, exact(mdp.transitions, plays))
-    accuracy = 1 / np.sqrt(1 + s.data.visits.sum(dtype=np.int64))
-    assert abs(s.gain[0] - best.optimum) <= accuracy + mdp.horizon / plays
-    np.testing.assert_array_equal(s.policy[0], best.policy)
-    np.testing.assert_allclose(s.u[0], best.V - best.V.min(), rtol=0, atol=mdp.horizon * accuracy + 1e-6)
-
-
 def test_the_gain_of_the_reset_chain_is_the_return():
     """(1 - gamma) <nu_0, V> of an aware plan, against the average reward of a blind one on the reset chain itself."""
     mdp, plays = rational_mdp(5, X=4, A=2, B=4, plays=100), 10**7
@@ -146,34 +135,6 @@ def test_scal_without_a_bound_is_ucrl2b(mode, span):
             two = run(ucrl2b(mdp.problem, 800, **options), mdp, 800, 3, record=["stream"])
             for row in range(3):
                 assert_same_bits(bits(one, row), bits(two, row))
-
-
-def test_the_kernel_of_scal_plus_puts_one_play_on_the_mode_of_the_first_state():
-    """With no plays P_bar leads to x_bar surely: Q = r + b + gamma u(x_bar), b = 2 c, whatever u is."""
-    mdp = random_mdp(3, X=5)
-    learner = scal_plus(mdp.problem, 1000, span=0.7)
-    x_bar = int(mdp.initial.argmax())
-    assert learner.settings["reference"] == x_bar
-    s = learner.plan(learner.plan(learner.init(ONE)))  # the second from the fixed point
-    best = mdp.rewards.max(-1)
-    want = np.minimum(best, best.min() + 0.7)
-    np.testing.assert_allclose(s.u[0], want - want.min(), rtol=0, atol=1e-12)
-    V = want + 1.4 + mdp.discount * mdp.horizon * (want[x_bar] + 1.4)
-    assert s.gain[0] == pytest.approx((1 - mdp.discount) * mdp.initial @ V, rel=1e-12)
-
-
-def test_where_scal_plus_cuts_it_mixes_with_an_action_that_earns_nothing():
-    """Without plays all pairs lead to x_bar: the best is worth max_a r + b there, b = 2 c scale, the idle 0, and the
-    ceiling is c above the least of the best, all up to gamma u(x_bar)."""
-    mdp, c, scale = random_mdp(3, X=5, A=3), 0.2, 0.7
-    learner = scal_plus(mdp.problem, 1000, scale=scale, span=c)
-    s = learner.plan(learner.init(ONE))
-    high = mdp.rewards.max(-1) + 2 * c * scale
-    weight = np.minimum((high.min() + c) / high, 1.0)
-    assert 0 < (weight < 1).sum() < 5
-    want = np.eye(3)[mdp.rewards.argmax(-1)] * weight[:, None]
-    want[:, 0] += 1 - weight  # the first of the idle actions, which are all alike
-    np.testing.assert_allclose(s.policy[0], want, rtol=0, atol=1e-12)
 
 
 def test_plans_that_do_not_come_to_their_accuracy_are_counted():

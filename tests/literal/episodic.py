@@ -43,28 +43,6 @@ def ucbvi(c):
         history += [(h, x, a, y) for h, (x, a, y, _) in enumerate(plays)]
 
 
-def ucrl_vtr(c):
-    s, S, d = c.settings, c.mdp.episode, c.psi.shape[-1]
-    M, w, planned = s["regularization"] * np.eye(d), np.zeros(d), -np.inf
-    for start, plays in c.epochs():
-        log_det = np.linalg.slogdet(M)[1]
-        if s["replan"] == "reset" or log_det > planned + log(2):
-            planned, theta = log_det, np.linalg.solve(M, w)
-            beta = S / 2 * sqrt(log_det - d * log(s["regularization"]) + 2 * log(1 / s["delta"]))
-            beta = s["scale"] * (beta + sqrt(s["regularization"]) * s["parameter_bound"])
-            V, Q = np.zeros((S + 1, c.X)), np.zeros((S, c.X, c.A))
-            for h in reversed(range(S)):
-                X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
-                wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
-                Q[h] = np.clip(c.r + X_h @ theta + beta * wide, 0, S)
-                V[h] = Q[h].max(-1)
-        yield {"t": start, "greedy": Q.copy(), "theta": theta, "beta": beta, "V": V.copy()}
-        for h, (x, a, y, _) in enumerate(plays):
-            f = V[h + 1] @ c.psi[x, a]
-            M = M + np.outer(f, f)
-            w = w + V[h + 1][y] * f
-
-
 def optimistic_q(c):
     """Of the episodes in which one policy is played: the first step, Q before, Q and V after."""
     S, scale, iota = c.mdp.episode, c.settings["scale"], log(c.X * c.A * c.T / c.settings["delta"])

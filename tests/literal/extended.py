@@ -79,10 +79,25 @@ def kl_ucrl(c, m):
     return lambda p, n, t, u: inner_kl(p, C / n, u)
 
 
+def scal_plus(c, m):
+    """Not a set but one row, with one play more to x_bar, and a bonus."""
+    s, start = c.settings, np.eye(c.X)[c.nu0.argmax()]
+
+    def inner(p, n, t, u):
+        return (n * p + start) / (n + 1)
+
+    def bonus(n, t):
+        beta = np.sqrt(7 * log(2 * c.X * c.A * t / s["delta"]) / np.maximum(1, n)) + 1 / (n + 1)
+        return s["scale"] * s["span"] * np.minimum(beta, 2)
+
+    inner.bonus = bonus
+    return inner
+
+
 def phases(c, rows):
     """Every phase: u, the gain, and the policy; `rows` gives one of the functions above."""
     inner, span = rows(c, c.mdp.branching if c.knows_support else c.X), c.settings.get("span", inf)
-    mixing = 1.0 if c.gamma < 1 else 0.9
+    mixing, bonus = 1.0 if c.gamma < 1 else 0.9, getattr(inner, "bonus", None)
     # Initialise: no plays
     plays, moves, u = np.zeros((c.X, c.A)), np.zeros((c.X, c.A, c.X)), np.zeros(c.X)
     before = None
@@ -93,12 +108,13 @@ def phases(c, rows):
 
             def most(u, t_k=t, before=before, sign=1):
                 """r + gamma max (or, with sign -1, gamma min) of <p, u> over the plausible p, and resets."""
-                Q = np.empty((c.X, c.A))
+                Q = np.zeros((c.X, c.A)) if sign == -1 else c.r + (0.0 if bonus is None else bonus(before, t_k))
                 for x, a in np.ndindex(c.X, c.A):
                     row, n = c.rows[x][a] if c.knows_support else np.arange(c.X), before[x, a]
                     value = sign * u[row]
-                    best = value.max() if n == 0 else inner(moves[x, a, row] / n, n, t_k, value) @ value
-                    Q[x, a] = (c.r[x, a] if sign == 1 else 0.0) + c.gamma * sign * best
+                    unknown = n == 0 and bonus is None
+                    best = value.max() if unknown else inner(moves[x, a, row] / max(n, 1), n, t_k, value) @ value
+                    Q[x, a] += c.gamma * sign * best
                 return Q + (1 - c.gamma) * c.nu0 @ u
 
             # extended value iteration on the reset chain, until span(u' - u) <= 1 / sqrt(t_k); in the average reward

@@ -1,5 +1,6 @@
-"""Learners of linear MDPs, and OPPO of mixtures, from their pseudo-code, in plain NumPy: slow, and independent of the
-library. What they give is said in `tests.literal.tabular`; of stages, `values` and `greedy` have one row each.
+"""Learners of linear MDPs, and UCRL-VTR and OPPO of mixtures, from their pseudo-code, in plain NumPy: slow, and
+independent of the library. What they give is said in `tests.literal.tabular`; of stages, `values` and `greedy` have one
+row each.
 
 All samples are stored; at every plan Lambda and all targets are summed up anew. That a determinant has more than
 doubled is said with a margin of 1e-10, since one-hot features double exactly.
@@ -211,28 +212,62 @@ def mdp_exp2(c):
         epochs += 1
 
 
+class Targets:
+    """M and w of the regression on values. With a discount, episodes are epochs between resets, and ages beyond the
+    stages count as the last one. One regression serves all stages."""
+
+    def __init__(self, c):
+        self.c, self.S, self.lam, d = c, c.settings["stages"], c.settings["regularization"], c.psi.shape[-1]
+        self.M, self.w = self.lam * np.eye(d), np.zeros(d)
+
+    def estimate(self):
+        """theta, beta, and ln det M."""
+        s, log_det = self.c.settings, np.linalg.slogdet(self.M)[1]
+        grown = log_det - len(self.w) * log(self.lam)
+        beta = self.c.H / 2 * sqrt(grown + 2 * log(1 / s["delta"])) + sqrt(self.lam) * s["parameter_bound"]
+        return np.linalg.solve(self.M, self.w), s["scale"] * beta, log_det
+
+    def backward(self, theta, beta, value, most):
+        """For h = S - 1, ..., 0: Q_h, at most most(h), and V_h = value(h, Q_h); V_S = 0."""
+        c = self.c
+        V, Q = np.zeros((self.S + 1, c.X)), np.empty((self.S, c.X, c.A))
+        for h in range(self.S - 1, -1, -1):
+            X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
+            wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(self.M), X_h), 0))
+            Q[h] = np.clip(c.r + c.gamma * (X_h @ theta + beta * wide), 0, most(h))
+            V[h] = value(h, Q[h])
+        return V, Q
+
+    def add(self, V, epoch):
+        for age, (x, a, y, _) in enumerate(epoch):
+            v = V[min(age, self.S - 1) + 1]
+            f = v @ self.c.psi[x, a]
+            self.M, self.w = self.M + np.outer(f, f), self.w + v[y] * f
+
+
+def ucrl_vtr(c):
+    D, planned = Targets(c), -np.inf
+    for t, epoch in c.epochs():
+        theta, beta, log_det = D.estimate()
+        if c.settings["replan"] == "reset" or log_det > planned + log(2):
+            planned, kept = log_det, {"theta": theta, "beta": beta}
+            V, Q = D.backward(theta, beta, lambda h, Q: Q.max(-1), lambda h: c.H)
+        yield {"t": t, "greedy": Q, "V": V} | kept
+        D.add(V, epoch)
+
+
 def oppo(c):
-    """One regression serves all stages. With a discount, episodes are epochs between resets."""
-    s, S, d = c.settings, c.settings["stages"], c.psi.shape[-1]
-    M, w, Q = s["regularization"] * np.eye(d), np.zeros(d), np.zeros((S, c.X, c.A))
+    D = Targets(c)
+    Q = np.zeros((D.S, c.X, c.A))
     log_pi = np.full(Q.shape, -log(c.A))
     for t, epoch in c.epochs():
         # pi_h^k(.|x) proportional to pi_h^{k-1}(.|x) exp(alpha Q_h^{k-1}(x, .))
-        log_pi = log_pi + s["alpha"] * Q
+        log_pi = log_pi + c.settings["alpha"] * Q
         policy = np.exp(log_pi - log_pi.max(-1, keepdims=True))
         policy /= policy.sum(-1, keepdims=True)
         # Lambda, w from the episodes before k;  for h = H, ..., 1:  Gamma, Q_h^k, V_h^k = <Q_h^k, pi_h^k>
-        theta, grown = np.linalg.solve(M, w), np.linalg.slogdet(M)[1] - d * log(s["regularization"])
-        beta = c.H / 2 * sqrt(grown + 2 * log(1 / s["delta"])) + sqrt(s["regularization"]) * s["parameter_bound"]
-        V, Q = np.zeros((S + 1, c.X)), np.empty_like(Q)
-        for h in range(S - 1, -1, -1):
-            X_h = np.einsum("xayj,y->xaj", c.psi, V[h + 1])
-            wide = np.sqrt(np.maximum(np.einsum("xai,ij,xaj->xa", X_h, np.linalg.inv(M), X_h), 0))
-            Q[h] = np.clip(c.r + c.gamma * (X_h @ theta + s["scale"] * beta * wide), 0, S - h if c.mdp.episode else c.H)
-            V[h] = (policy[h] * Q[h]).sum(-1)
-        yield {"t": t, "theta": theta, "beta": s["scale"] * beta, "V": V, "Q": Q, "policy": policy}
-        for age, (x, a, y, _) in enumerate(epoch):
-            v = V[min(age, S - 1) + 1]
-            f = v @ c.psi[x, a]
-            M = M + np.outer(f, f)
-            w = w + v[y] * f
+        theta, beta, _ = D.estimate()
+        value, most = lambda h, Q, pi=policy: (pi[h] * Q).sum(-1), lambda h: D.S - h if c.mdp.episode else c.H
+        V, Q = D.backward(theta, beta, value, most)
+        yield {"t": t, "theta": theta, "beta": beta, "V": V, "Q": Q, "policy": policy}
+        D.add(V, epoch)

@@ -15,7 +15,7 @@ P~ = gamma P + (1 - gamma) 1 nu_0^T, which may end in any state (`reset_tallies`
 With the kernel itself in place of an estimate (`known`) RAVI-UCB becomes MD-MPI, its regularised planner.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -73,6 +73,12 @@ def tallies(problem: Problem, n: int) -> Counts:
     """
     shape = problem.successors.shape
     return Counts(np.zeros((n, *shape[:2]), np.int32), np.zeros((n, *shape), np.int32))
+
+
+def next_time(s: Any) -> Array:
+    """t of the next step, by the plays that the data of a state count from zero   (n,)."""
+    now: Array = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
+    return now
 
 
 def reset_tallies(problem: Problem, n: int) -> Counts:

@@ -69,17 +69,22 @@ def _add(covariance, moves, phi, state, action, successor, length):  # type: ign
 @compiled
 def measures(D):  # type: ignore[no-untyped-def]
     """m_hat = Lambda^{-1} M   (n, d, X), so that (P_hat f)(x, a) = <phi(x, a), m_hat f>."""
-    inverse, moves = D.inverse, D.moves
-    n, d, X = moves.shape
-    m = np.zeros((n, d, X))
-    for i in range(n):
-        for j in range(d):
-            for c in range(d):
-                f = inverse[i, j, c]
-                if f != 0.0:
-                    for y in range(X):
-                        m[i, j, y] += f * moves[i, c, y]
+    m = np.zeros(D.moves.shape)
+    for i in range(m.shape[0]):
+        add_product(D.inverse[i], D.moves[i], m[i])
     return m
+
+
+@compiled
+def add_product(inverse, moves, m):  # type: ignore[no-untyped-def]
+    """m += Lambda^{-1} M (d, X), by what is not 0 of the first."""
+    d, X = moves.shape
+    for j in range(d):
+        for c in range(d):
+            f = inverse[j, c]
+            if f != 0.0:
+                for y in range(X):
+                    m[j, y] += f * moves[c, y]
 
 
 @compiled

@@ -24,6 +24,21 @@ class Rewarded(NamedTuple):
     key: Fixed  # of the seed's random numbers; the learner's `init` writes it   (n,)
 
 
+class Earned(NamedTuple):
+    """Of rewards that are not known, as a learner's compiled functions are given them."""
+
+    plays: Array  # (n, X, A)
+    total: Array  # (n, X, A)
+    key: Array  # (n,)
+    table: Array  # what is earned   (X, A)
+    law: int  # of rewards, a value of `ravi.validation.LAWS`
+
+
+NO_TABLE = np.zeros((0, 0))
+NO_TABLE.flags.writeable = False  # as that of a problem is: both are compiled once
+NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, 0)
+
+
 def law_of(problem: Problem, rewards: str | None) -> str:
     """How plays earn: by the law of the MDP, else by the option `rewards`; "bernoulli" where neither says."""
     law = problem.reward_law

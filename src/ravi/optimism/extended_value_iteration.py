@@ -103,20 +103,12 @@ most = prepare = worth  # `ravi._jit.functions.bound` puts those of the sets her
 def _iterate(own, i, k, u, before, Lu, Q, tol, span, mixing, limit):  # type: ignore[no-untyped-def]
     """u <- L u less its least, in place, until span(L u - u) <= tol; the ends of L u - u, what was taken from L u at
     last, and how many sweeps that took. `before` is the last u, Q (X A,) its backup; `Lu` (X,) is scratch."""
-    X = u.shape[0]
-    A = Q.shape[0] // X
-    sweeps = 0
+    X, sweeps = u.shape[0], 0
     while True:
         most(own, i, k, u, Q)
         worth(own, i, k, u, Q)
         sync()
-        bottom = np.inf
-        for x in each(X):
-            best = Q[x * A]
-            for a in range(1, A):
-                best = max(best, Q[x * A + a])
-            Lu[x] = best
-            bottom = min(bottom, best)
+        bottom, _ = _best(Q, Lu)
         ceiling = team_min(bottom) + span
         down, up, base = np.inf, -np.inf, np.inf
         for x in each(X):
@@ -133,8 +125,8 @@ def _iterate(own, i, k, u, before, Lu, Q, tol, span, mixing, limit):  # type: ig
 
 
 @compiled
-def cut(Q, Lu, span):  # type: ignore[no-untyped-def]
-    """L u of Q (X A,), where it may rise to at most: min L u + span, and whether it does more anywhere."""
+def _best(Q, Lu):  # type: ignore[no-untyped-def]
+    """L u of Q (X A,); the least and the largest that this thread has found."""
     X = Lu.shape[0]
     A = Q.shape[0] // X
     bottom, top = np.inf, -np.inf
@@ -144,6 +136,13 @@ def cut(Q, Lu, span):  # type: ignore[no-untyped-def]
             best = max(best, Q[x * A + a])
         Lu[x] = best
         bottom, top = min(bottom, best), max(top, best)
+    return bottom, top
+
+
+@compiled
+def cut(Q, Lu, span):  # type: ignore[no-untyped-def]
+    """L u of Q (X A,), where it may rise to at most: min L u + span, and whether it does more anywhere."""
+    bottom, top = _best(Q, Lu)
     ceiling = team_min(bottom) + span
     return ceiling, team_max(top) > ceiling
 

@@ -3,16 +3,13 @@
 from math import log, sqrt
 
 import numpy as np
-import pytest
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 
 from ravi import ids
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of
 from ravi.learners.linear.least_squares import Backups, backward, lists
-from ravi.learners.linear.lsvi import gaussians, lsvi_ucb
-from ravi.planning.evaluation import effective_horizon, staged_values
-from ravi.planning.solver import solve
+from ravi.learners.linear.lsvi import lsvi_ucb
 from ravi.runtime.api import run
 from tests.helpers import dense
 
@@ -25,24 +22,6 @@ def known(world):
     D.covariance[0] = np.einsum("xaj,xak->jk", phi[0], phi[0])
     D.moves[0] = np.einsum("xaj,xay->jy", phi[0], dense(world))
     return renew(D), phi
-
-
-@pytest.mark.parametrize("mdp", ["linear/20,3,4", "garnet/6,2,3,discount=0.9", "linear/aggregated/12,3,4,discount=0.8"])
-def test_with_the_kernel_known_a_pass_is_backward_induction(mdp):
-    world = ids.mdp(mdp)
-    D, phi = known(world)
-    P, gamma, H, S = dense(world), world.discount, world.horizon, effective_horizon(world.problem, 1e-6)
-    zero = np.zeros((1, world.states, world.actions))
-    for last, span, centred in ((0.0, np.inf, False), (H, H, True)):
-        values, policy = np.empty((1, S, world.states)), np.empty((1, S, world.states, world.actions))
-        backward(world.rewards, lists(phi), D, zero, Backups(gamma, H, last, span, centred), values, policy)
-        V = np.full(world.states, last)
-        for h in reversed(range(S)):
-            V = (world.rewards + gamma * P @ V).max(-1)
-            np.testing.assert_allclose(values[0, h], V, atol=1e-9)
-        best = solve(world)
-        assert np.abs(values[0, 0] - best.V).max() < 2e-6
-        assert best.optimum - staged_values(world, policy)[1][0] < 1e-5
 
 
 def test_a_pass_ends_where_values_repeat_and_repeats_a_plan_beyond_its_stages():
@@ -84,27 +63,3 @@ def test_the_ellipsoid_covers_the_weights():
     assert binom.sf(83, n, 0.2) < 1e-3
     assert (error > radius).sum() <= 83
     assert (error > radius / 10).mean() > 0.5
-
-
-def test_noise_has_the_covariance_that_it_should():
-    """R^{-1} xi / sigma is standard normal: its squares, and those of its projections, are chi-square.
-
-    Twelve two-sided tests, each with false alarm 1e-4.
-    """
-    rng, d, S, n, sigma = np.random.default_rng(0), 3, 50, 200, 2.5
-    root = rng.normal(size=(d, d))
-    Lam = root @ root.T + 0.2 * np.eye(d)
-    xi = gaussians(np.tile(Lam, (n, 1, 1)), sigma, S, np.arange(n, dtype=np.uint64), np.arange(7, 7 + n))
-    assert len(np.unique(xi)) == xi.size
-    sample = xi.reshape(-1, d)
-    whole = np.einsum("ij,jk,ik->i", sample, Lam, sample).sum() / sigma**2
-    assert chi2.ppf(5e-5, n * S * d) < whole < chi2.ppf(1 - 5e-5, n * S * d)
-    inverse = np.linalg.inv(Lam)
-    for direction in np.vstack([np.eye(d), rng.normal(size=(4, d))]):
-        one = (sample @ direction) ** 2 / (sigma**2 * direction @ inverse @ direction)
-        assert chi2.ppf(5e-5, n * S) < one.sum() < chi2.ppf(1 - 5e-5, n * S)
-    white = sample @ np.linalg.cholesky(Lam) / sigma
-    lagged = (white[:-1] * white[1:]).sum(0) / sqrt(len(white) - 1)  # from stage to stage: standard normal
-    crossed = (white[:, 0] * white[:, 1]).sum() / sqrt(len(white))
-    for z in (*lagged, crossed):
-        assert abs(z) < 3.89

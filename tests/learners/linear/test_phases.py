@@ -1,6 +1,6 @@
 """Linear MDPs in phases of doubled determinants: fixed-point LSVI, FOPO and RMAX-RAVI-UCB, and their limits."""
 
-from itertools import pairwise, product
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -10,12 +10,9 @@ from ravi import ids
 from ravi.core import MDP
 from ravi.estimators.gram import gram, renew
 from ravi.estimators.linear import features_of, measures
-from ravi.learners.contrib.rmax_ravi_ucb import rmax_ravi_ucb
-from ravi.learners.linear import largest_gain as module
 from ravi.learners.linear.fixed_point_lsvi import CAPPED, CYCLE, fixed_point
 from ravi.learners.linear.fopo import fopo
 from ravi.learners.linear.largest_gain import largest_gain
-from ravi.planning.mirror import mirror_step
 from ravi.planning.solver import solve
 from tests.helpers import dense
 from tests.learners.test_literal import small
@@ -57,35 +54,6 @@ def test_with_much_data_a_plan_is_optimal(learner, plans, slack, world):
     else:
         V = state.V[0] if "fixed" in learner else state.V_up[0]
         np.testing.assert_allclose(V, best.V, atol=slack * world.horizon)
-
-
-# RMAX-RAVI-UCB.
-
-
-def rich(pairs):
-    """An MDP of rewards close to 1, where optimism has no room below H."""
-    rng = np.random.default_rng(8)
-    phi, m = rng.dirichlet(np.ones(3), (5, 2)), rng.dirichlet(np.ones(5), 3)
-    if pairs:
-        return MDP.from_dense(phi @ m, rng.uniform(0.9, 1, (5, 2)), 0.8, 0, name="rich")
-    return MDP.from_linear(phi, m, rng.uniform(0.9, 1, 3), 0.8, 0, name="rich")
-
-
-def test_without_ascension_it_is_regularised_value_iteration_without_truncation():
-    world, D = WORLDS["linear"], exact(WORLDS["linear"], 5, 1.0)
-    learner = rmax_ravi_ucb(world.problem, 100, threshold=1e9, scale=1e-10, step_scale=1e11)
-    eta, beta = learner.settings["eta"], learner.settings["beta"]
-    state = backups(learner, D, 40)
-    phi = features_of(world.problem)[0]
-    w = beta * np.sqrt(np.einsum("xaj,jk,xak->xa", phi, np.linalg.inv(D.covariance[0]), phi))
-    P_hat = np.einsum("xaj,jk,ky->xay", phi, np.linalg.inv(D.covariance[0]), D.moves[0])
-    pi, Q = np.full((world.states, world.actions), 1 / world.actions), np.zeros((world.states, world.actions))
-    for _ in range(40):
-        V, log_pi, pi = (value[0] for value in mirror_step(np.log(pi)[None], pi[None], Q[None], eta))
-        Q = world.rewards + w + world.discount * P_hat @ V
-    np.testing.assert_allclose(state.Q_up[0], Q, rtol=1e-9)
-    np.testing.assert_allclose(state.policy[0], pi, rtol=0, atol=1e-9)
-    assert Q.max() > world.horizon  # it is not truncated
 
 
 # Fixed-point LSVI.
@@ -227,36 +195,6 @@ def test_a_bound_on_w_that_binds_is_kept_and_the_maximum_not_certified():
             assert np.linalg.norm(w) == pytest.approx(bound, rel=1e-6)
             assert_feasible(world, D, w, b, J, 0.4, bound)
     assert bound_at > 3
-
-
-def test_ascents_never_fall_and_the_best_of_all_starts_is_the_largest_gain():
-    """For kernels: the J that is reported is max_pi F(pi), and the heuristic's ascent reaches it from some policy."""
-    for seed in range(12):
-        world = ids.mdp(f"garnet/4,2,2,seed={seed},discount=0.8")
-        D = played(world, 40, 1.0, seed)
-        phi, K = features_of(world.problem)[0], measures(D)[0].reshape(4, 2, 4)
-        top = gain(world, D, 0.3)[4]
-        F = []
-        for pi in product(range(2), repeat=4):
-            K_pi = K[range(4), pi]
-            y = np.linalg.solve((np.eye(4) - 0.8 * K_pi).T, world.initial)
-            y /= y.sum()
-            g = (y[:, None] * phi[range(4), pi]).sum(0)
-            F.append(y @ world.rewards[range(4), pi] + 0.3 * 0.8 * sqrt(g @ D.inverse[0] @ g))
-        assert top == pytest.approx(min(max(F), 1), abs=1e-9)
-        m_hat, args = measures(D)[0], (world.rewards, world.discount, world.initial, phi)
-        heuristic = -np.inf
-        for start in product(range(2), repeat=4):  # the ascent that the heuristic makes, from every policy
-            policy = np.array(start, np.int64)
-            last = -np.inf
-            for _ in range(20):
-                _, b = module._best_b(0.8, world.initial, phi, K, D.inverse[0], 0.3, policy)
-                _, ok, _, _, J = module._shortened(*args, K, m_hat, b, np.inf, policy)
-                assert ok
-                assert last - 1e-9 <= J  # it never falls
-                last = J
-            heuristic = max(heuristic, last)
-        assert heuristic == pytest.approx(top, abs=1e-8)
 
 
 def test_where_nothing_is_feasible_the_policy_stays_and_the_seed_counts_it():

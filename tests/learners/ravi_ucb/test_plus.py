@@ -9,15 +9,12 @@ import pytest
 from ravi import ids
 from ravi.estimators.centred import standard
 from ravi.estimators.counts import Counts, counts
-from ravi.estimators.ridge import Regression, ridge
 from ravi.learners.ravi_ucb import inner_counts, ravi_ucb
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
-from ravi.mdps import garnet, garnets, riverswim, riverswim_mixture
+from ravi.mdps import garnet, riverswim, riverswim_mixture
 from ravi.optimism.bonuses import (
     log_term,
-    multiple_of_width,
     of_span,
-    within_span,
 )
 from ravi.random import uniform
 from ravi.runtime import tree
@@ -69,9 +66,6 @@ def test_regressions_with_every_part_off_are_algorithm_3_bit_for_bit():
     beta = constants.beta_mixture_half(mdp.horizon, mdp.dimension, T, 1 / T, **given)
     other = ravi_ucb_plus.linear_mixture(problem, T, scale=0.05, eta=0.3, radius="off", **OFF)
     same_run(ravi_ucb.linear_mixture(problem, T, beta=beta, scale=0.05, eta=0.3), other, mdp)
-
-
-# ---- where parts are on, it is the literal transcription
 
 
 # ---- the compiled loop, and what an observer sees
@@ -146,42 +140,6 @@ def test_options_are_checked():
             make(problem, T, inner=0)
         with pytest.raises(InputError, match="fresh"):
             make(problem, T, fresh="maybe")
-
-
-# ---- centre, span, clip: the estimator
-
-
-def tallied(mdp, n, rng, most=30):
-    moves = rng.integers(0, most, size=(n, *mdp.successors.shape)) * (
-        rng.uniform(size=(n, *mdp.rewards.shape, 1)) < 0.7
-    )
-    return Counts((1 + moves.sum(-1)).astype(np.int32), moves.astype(np.int32))
-
-
-def regressed(mdp, n, rng):
-    d = mdp.dimension
-    F = rng.normal(size=(n, 20, d))
-    Lam = np.eye(d) + np.swapaxes(F, 1, 2) @ F
-    root = np.linalg.inv(np.swapaxes(np.linalg.cholesky(Lam), 1, 2))
-    return Regression(Lam, 30 * rng.normal(size=(n, d)), root)
-
-
-CASES = [(counts, tallied, garnet(7, 3, 4, 0, 0.9)), (ridge, regressed, garnets(3, 6, 2, 3, 0, 0.9))]
-
-
-@pytest.mark.parametrize(("make", "data", "mdp"), CASES, ids=["counts", "ridge"])
-def test_a_constant_is_backed_up_exactly_and_nothing_is_added(make, data, mdp):
-    rng = np.random.default_rng(0)
-    D, V = data(mdp, 4, rng), np.repeat(rng.uniform(0, 10, size=(4, 1)), mdp.states, axis=1)
-    estimator = standard(make(mdp.problem))
-    phi = estimator.embed(V)
-    assert (estimator.expect(D, phi) == V[:, 0, None, None]).all()
-    assert (within_span(multiple_of_width(7.0, estimator))(D, phi) == 0).all()
-    if make is counts:
-        assert (of_span(log_term(7, 3, T, 0.1))(D, phi) == 0).all()
-    else:
-        assert (estimator.width(D, phi) == 0).all()  # phi of 0
-    assert np.abs(make(mdp.problem).expect(D, make(mdp.problem).embed(V)) - V[:, 0, None, None]).max() > 0.01
 
 
 # ---- the bonuses

@@ -131,23 +131,6 @@ def test_learners_of_another_form_and_those_that_learn_rewards_already_are_refus
 # ---- the bound
 
 
-def test_the_bonuses_of_one_pair_add_up_to_no_more_than_the_derivation_says():
-    """Path by path: visits j < n of epochs that start with n plays add up to 2 sqrt(2) s sqrt(n_end) at most, and the
-    i-th epoch with other visits starts with 2^i - 1 plays at least."""
-    rng = np.random.default_rng(0)
-    for s in (0.4, 1.0, 3.0):
-        for _ in range(200):
-            n, good, late = 0, 0.0, 0
-            for visits in rng.geometric(rng.choice([0.02, 0.1, 0.5]), rng.integers(1, 60)) - rng.integers(0, 2):
-                b = min(s / sqrt(n), 1) if n else 1.0
-                good += min(visits, n) * b
-                if visits > n:
-                    assert n >= 2**late - 1
-                    late += 1
-                n += visits
-            assert good <= 2 * sqrt(2) * s * sqrt(n) + 1e-9
-
-
 def test_the_bounds_add_twice_the_sum_and_one_more_failure():
     numbers = (4.0, 3, 2, 1000)
     R = theory.bonus_sum(*numbers, reward_spread(3, 2, 1000, 1 / 1000))

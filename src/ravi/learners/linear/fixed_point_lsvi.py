@@ -48,8 +48,9 @@ import numpy as np
 from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Problem
 from ravi.estimators.gram import Gram, gram, gram_walk, reopen, row
-from ravi.estimators.linear import features_of, measures, width
+from ravi.estimators.linear import features_of, measures, predict, width
 from ravi.learners.options import Regression, takes
+from ravi.planning.bellman import deterministic
 from ravi.runtime.ranges import Number, Policy, Value, Whole
 from ravi.runtime.walk import keep
 from ravi.schedules import whenever
@@ -94,7 +95,7 @@ def fixed_point_lsvi(problem: Problem, T: int, o: Regression) -> Learner:
             CB = alpha * width(one, phi)[0]
             w, J, taken, end = fixed_point(costs, CB, gamma, H, phi[0], measures(one)[0], U, tol)
             s.w[i], s.V[i] = w, H - J
-            s.policy[i] = _greedy(costs, CB, gamma, phi[0], w)
+            s.policy[i] = deterministic((costs + gamma * predict(phi, w[None])[0] - CB).argmin(-1), A)
             s.phases[i] += 1
             s.rounds[i] = taken
             s.unsettled[i] += end != SETTLED
@@ -163,22 +164,3 @@ def fixed_point(c, CB, gamma, H, phi, m_hat, most, tol):  # type: ignore[no-unty
             kept[:] = J
             power, since = 2 * power, 0
     return best_w, best_J, most, CAPPED
-
-
-@compiled
-def _greedy(c, CB, gamma, phi, w):  # type: ignore[no-untyped-def]
-    """The policy that plays the first of the cheapest actions   (X, A)."""
-    X, A, d = phi.shape
-    policy = np.zeros((X, A))
-    for x in range(X):
-        best, low = 0, np.inf
-        for a in range(A):
-            PJ = 0.0
-            for j in range(d):
-                if phi[x, a, j] != 0.0:
-                    PJ += phi[x, a, j] * w[j]
-            G = c[x, a] + gamma * PJ - CB[x, a]
-            if low > G:
-                best, low = a, G
-        policy[x, best] = 1.0
-    return policy

@@ -37,7 +37,7 @@ from ravi._jit.functions import compiled
 from ravi.core import Array, Learner, Path, Problem, Schedule, Until, Walk
 from ravi.estimators.gram import Gram, gram, gram_walk, renew
 from ravi.estimators.linear import add as add_path
-from ravi.estimators.linear import features_of
+from ravi.estimators.linear import add_product, features_of
 from ravi.runtime.ranges import Age, Fixed, NextPlay, Number, Policy
 from ravi.schedules import at_reset, whenever
 
@@ -147,12 +147,7 @@ def _backward(  # type: ignore[no-untyped-def]
     U = np.empty(X)
     for i in range(n):
         K[:] = 0.0
-        for c in range(d):
-            for j in range(d):
-                f = inverse[i, c, j]
-                if f != 0.0:
-                    for y in range(X):
-                        K[c, y] += f * moves[i, j, y]
+        add_product(inverse[i], moves[i], K)
         kept = 0
         for y in range(X):  # the entries of K, state by state
             begin[y] = kept

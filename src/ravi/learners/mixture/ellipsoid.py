@@ -187,18 +187,14 @@ def _evaluate(r, successors, gamma, span, greedy, P, v, Lv, goal):  # type: igno
     """Sweeps with these actions and kernels, until the span of a move is at most `goal`."""
     X, B = P.shape
     H = 1.0 / (1.0 - gamma)
+    Q = np.empty((X, 1))
     for _ in range(int(20.0 * H) + 2):  # the span shrinks by gamma in each
-        bottom = np.inf
         for x in range(X):
             to, total = successors[x, greedy[x]], 0.0
             for j in range(B):
                 total += P[x, j] * v[np.uint32(to[j])]
-            Lv[x] = r[x, greedy[x]] + gamma * total
-            bottom = min(bottom, Lv[x])
-        down, up = np.inf, -np.inf
-        for x in range(X):
-            Lv[x] = min(Lv[x], bottom + span)
-            down, up = min(down, Lv[x] - v[x]), max(up, Lv[x] - v[x])
+            Q[x, 0] = r[x, greedy[x]] + gamma * total
+        down, up = _settle(Q, span, v, Lv)
         v[:] = Lv
         if up - down <= goal:
             for x in range(X):

@@ -95,36 +95,26 @@ def ucbvi_gamma(problem: Problem, T: int, o: Confidence, third_term: str = "on",
 def _learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyped-def]
     """A sweep after every step; whether the policy is another one."""
     ((best, policy), rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V, plays, spread,
-      changed, many, listed, touched, stamp, todo) = own  # fmt: skip
+      changed, many, listed, touched, stamps, todo) = own  # fmt: skip
     k = team()
-    p = x * policy.shape[2] + a
-    visits[i, p] += 1
-    moves[i, p, slot] += 1
+    played = x * policy.shape[2] + a
+    visits[i, played] += 1
+    moves[i, played, slot] += 1
     plays[i, x] += 1
     now = min(far / plays[i, x], H * H)
     if now != spread[i, x]:
         spread[i, x] = now
         many[i] = ALL
-    stamp[k, 0] += 1
-    return _sweep(
-        rewards, rows, start, pairs, places, gamma, H, U, scale, far, visits[i], moves[i], Q[i], V[i], best[i],
-         spread[i], changed[i], many[i : i + 1], policy[i], p, listed, touched, todo, k, stamp[k, 0],
-    )  # fmt: skip
-
-
-@compiled
-def _sweep(  # type: ignore[no-untyped-def]
-    rewards, successors, start, pairs, places, gamma, H, U, scale, far, visits, moves, Q, V, best,
-     spread, changed, many, policy, played, listed, touched, todo, k, stamp,
-):  # fmt: skip
-    """Q_{t+1} and V_{t+1} after a visit of the pair `played`; whether the greedy policy is no longer `policy`."""
+    stamps[k, 0] += 1
+    visits, moves, Q, V, spread, changed = visits[i], moves[i], Q[i], V[i], spread[i], changed[i]
+    best, policy, stamp = best[i], policy[i], stamps[k, 0]
     A, B = policy.shape[1], moves.shape[1]
-    size = _stale(start, pairs, places, moves, changed, many, played, listed, todo, k, stamp)
+    size = _stale(start, pairs, places, moves, changed, many[i], played, listed, todo, k, stamp)
     height, third = 8.0 * U * H, far > 0.0
     count = 0
     for q in range(size):
         p = np.uint32(todo[k, q])
-        row, to, share = moves[p], successors[p], 1.0 / max(visits[p], 1)
+        row, to, share = moves[p], rows[p], 1.0 / max(visits[p], 1)
         total = 0.0
         for j in range(B):
             total += row[j] * V[np.uint32(to[j])]
@@ -143,37 +133,37 @@ def _sweep(  # type: ignore[no-untyped-def]
         value = rewards[p] + gamma * (mean + scale * bonus)
         if value < Q[p]:
             Q[p] = value
-            y = p // A
-            if touched[k, y] != stamp:
-                touched[k, y] = stamp
-                changed[count] = y
+            z = p // A
+            if touched[k, z] != stamp:
+                touched[k, z] = stamp
+                changed[count] = z
                 count += 1
     differs, kept = False, 0
     for c in range(count):  # V_{t+1}, after all of Q_{t+1}
-        y = changed[c]
-        b, value = 0, Q[y * A]
+        z = changed[c]
+        b, value = 0, Q[z * A]
         for d in range(1, A):
-            if Q[y * A + d] > value:
-                b, value = d, Q[y * A + d]
-        best[y] = b
-        differs = differs or policy[y, b] != 1.0
-        if value < V[y]:
-            V[y] = value
-            changed[kept] = y
+            if Q[z * A + d] > value:
+                b, value = d, Q[z * A + d]
+        best[z] = b
+        differs = differs or policy[z, b] != 1.0
+        if value < V[z]:
+            V[z] = value
+            changed[kept] = z
             kept += 1
-    many[0] = kept
+    many[i] = kept
     return differs
 
 
 @compiled
 def _stale(start, pairs, places, moves, changed, many, played, listed, todo, k, stamp):  # type: ignore[no-untyped-def]
     """List in `todo` the pairs whose backup can have changed: how many."""
-    if many[0] == ALL or many[0] * SPARSE >= changed.shape[0]:
+    if many == ALL or many * SPARSE >= changed.shape[0]:
         for p in range(todo.shape[1]):
             todo[k, p] = p
         return todo.shape[1]
     todo[k, 0], listed[k, played], size = played, stamp, 1
-    for c in range(many[0]):
+    for c in range(many):
         for j in range(start[changed[c]], start[changed[c] + 1]):
             p = pairs[j]
             if listed[k, p] != stamp and moves[p, places[j]] > 0:

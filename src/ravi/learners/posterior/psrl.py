@@ -54,7 +54,7 @@ from ravi import validation
 from ravi._jit.functions import compiled
 from ravi._jit.teams import NEVER, Buffer, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise, SideInformation
-from ravi.estimators.counts import Counts, tallies, tally_play
+from ravi.estimators.counts import Counts, next_time, tallies, tally_play
 from ravi.learners.posterior.draws import TOLERANCE, draw_and_plan, goal_of, posterior, usual_prior
 from ravi.learners.posterior.in_episodes import psrl_in_episodes
 from ravi.optimism.known_support import on_support, support_setting, uses_support
@@ -124,11 +124,6 @@ def psrl(
         kept | support_setting(knows_support),
         side_information=SideInformation(knows_support, reads_anew=True),
     )
-
-
-def next_time(s: State) -> Array:
-    """t of the next step   (n,)."""
-    return 1 + s.data.visits.sum((1, 2), dtype=np.int64)
 
 
 class Own(NamedTuple):

@@ -72,8 +72,8 @@ def _balls(own, i):  # type: ignore[no-untyped-def]
 @compiled
 def _backed_up(own, i):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    (successors, r, gamma, H), v, Q = own.fixed, own.iterates[0][i], own.iterates[2][i]
-    k, room, support, learned = team(), own.room, own.constants.support, own.learned[team()]
+    (successors, gamma, H), v, Q = own.fixed, own.iterates[0][i], own.iterates[2][i]
+    k, room, support, r = team(), own.room, own.constants.support, own.rewards[i if own.rewards.shape[0] > 1 else 0]
     size, to, p, radius, dual, y, minus = (
         room.size[k], room.to[k], room.p[k], room.radius[k], room.dual[k], room.y[k], room.minus[k],
     )  # fmt: skip
@@ -81,7 +81,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
     for x in each(v.shape[0]):
         top, less = max(top, v[x]), max(less, -v[x])
     top = team_max(top)
-    if own.fresh and learned.shape[0] == 0:  # U is all that is asked for
+    if own.fresh and own.earned.plays.shape[0] == 0:  # U is all that is asked for
         for j in each(size.shape[0]):
             U, dual[j] = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], v, top, dual[j], y[j])
             Q[j] = max(min(r[j] + gamma * U, H), 0.0)
@@ -95,10 +95,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
         U, _ = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], v, top, np.nan, y[j])
         less_L, _ = best_in_ball(successors[j], support, size[j], to[j], p[j], radius[j], minus, less, np.nan, y[j])
         L = -less_L
-        CB = (U - L) / 2 * gamma
-        if learned.shape[0] > 0:
-            CB = learned[j] + CB
-        Q[j] = max(min(r[j] + CB + gamma * ((L + U) / 2), H), 0.0)
+        Q[j] = max(min(r[j] + (U - L) / 2 * gamma + gamma * ((L + U) / 2), H), 0.0)
     sync()
 
 

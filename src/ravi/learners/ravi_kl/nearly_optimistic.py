@@ -40,21 +40,6 @@ class Numbers(NamedTuple):
     support: bool
 
 
-class Earned(NamedTuple):
-    """Of rewards that are not known."""
-
-    plays: Array  # (n, X, A)
-    total: Array  # (n, X, A)
-    key: Array  # (n,)
-    table: Array  # what is earned   (X, A)
-    law: int  # of rewards, a value of `ravi.validation.LAWS`
-
-
-NO_TABLE = np.zeros((0, 0))
-NO_TABLE.flags.writeable = False  # as that of a problem is: both are compiled once
-NOTHING = Earned(np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0)), np.zeros(0, np.uint64), NO_TABLE, 0)
-
-
 class Scratch(NamedTuple):
     of_sets: Any  # by team
     of_draws: Any  # by team: Posterior; () where no candidate is drawn

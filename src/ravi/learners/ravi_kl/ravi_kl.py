@@ -48,11 +48,11 @@ import numpy as np
 from ravi import validation
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation, TheoryConstants
 from ravi.estimators.counts import Counts, counts, tallies
-from ravi.estimators.rewarded import Rewarded, law_of
+from ravi.estimators.rewarded import NOTHING, Earned, Rewarded, law_of
 from ravi.learners.options import takes
 from ravi.learners.ravi_kl.in_episodes import kl_in_episodes
 from ravi.learners.ravi_kl.inner_sets import OfSets
-from ravi.learners.ravi_kl.nearly_optimistic import NOTHING, Earned, Numbers, Own, plan_with, scratch, seed_learn
+from ravi.learners.ravi_kl.nearly_optimistic import Numbers, Own, plan_with, scratch, seed_learn
 from ravi.learners.ravi_kl.plausible import Warm, cold
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb.unknown_rewards import unknown

@@ -13,16 +13,16 @@ The loop is here; the backups are those of counts (`ravi.learners.ravi_ucb.inner
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ravi._jit.functions import compiled
-from ravi._jit.teams import NEVER, Buffer, each, first, sync, team
+from ravi._jit.teams import NEVER, Buffer, each, first, sync
 from ravi.core import Array, Learner, Problem, Seedwise
+from ravi.estimators.rewarded import NOTHING, Earned, earn_step
 from ravi.planning.mirror import step_in_place
-from ravi.random import PICK, earned, uniform
+from ravi.random import PICK, uniform
 
 
 class Form(NamedTuple):
@@ -83,30 +83,17 @@ def _begin(own, i, t):  # type: ignore[no-untyped-def]
         own.chosen[i] = own.inner - 1
         if own.picks and own.inner > 1:
             own.chosen[i] = int(own.inner * uniform(own.key[i], t, PICK))
-    plays, total, _, spread, _, _ = own.earned
-    learned = own.learned[team()]
-    for p in each(learned.shape[0]):
-        n = plays[i, p]
-        hi = 1.0
-        if n > 0:
-            hi = min(total[i, p] / n + min(spread / math.sqrt(n), 1.0), 1.0)
-        learned[p] = hi
+    plays, total, _, _, _ = own.earned
+    for x in each(plays.shape[1]):
+        for a in range(plays.shape[2]):
+            n, hi = plays[i, x, a], 1.0
+            if n > 0:
+                hi = min(total[i, x, a] / n + min(own.spread / math.sqrt(n), 1.0), 1.0)
+            own.rewards[i, x * plays.shape[2] + a] = hi
     sync()
 
 
-class Rewards(NamedTuple):
-    """Rewards that are not known (`ravi.estimators.rewarded`); where they are, of length 0 and 1."""
-
-    plays: Array  # (n, X A)
-    total: Array  # (n, X A)
-    table: Array  # what is earned, (X A,)
-    spread: float
-    law: int  # of rewards, a value of `ravi.validation.LAWS`
-    key: Array  # (n,)
-
-
 NO_KEY = np.zeros(1, np.uint64)
-KNOWN = Rewards(np.zeros((1, 0), np.int64), np.zeros((1, 0)), np.zeros(0), 0.0, 0, NO_KEY)
 
 
 class Work(NamedTuple):
@@ -126,7 +113,7 @@ class Work(NamedTuple):
 class OnCounts(NamedTuple):
     """The buffers of `inner_plan` and `seed_learn`."""
 
-    fixed: Any  # by pairs p = x A + a: successors (X A, B), r (X A,); gamma, H
+    fixed: Any  # by pairs p = x A + a: successors (X A, B); gamma, H
     eta: Any  # (n,) or (1,)
     fresh: bool
     constants: Any  # as of Counted
@@ -137,9 +124,10 @@ class OnCounts(NamedTuple):
     picks: bool  # one of the M policies is drawn; else it is the last
     key: Array  # (n,)
     time: Array  # of the next step   (n,)
-    earned: Any  # Rewards
+    earned: Any  # Earned
+    spread: float  # of the bonus of rewards that are not known
+    rewards: Any  # the most that pairs earn: one row of all seeds where it is known   (n or 1, X A)
     chosen: Any  # at which of the M to put aside   (n,)
-    learned: Any  # scratch by team, for rewards that are not known (teams, X A), or of none (teams, 0)
     room: Any  # scratch by team
 
 
@@ -154,8 +142,7 @@ class Counted:
     inner: int
     pick: str
     work: Callable[[Any], Work]  # State -> what is planned on
-    # Of rewards that are not known, and are 0 in `problem`: the table (X A,), the spread of their bonus, their law
-    paid: tuple[Array, float, int] | None = None
+    paid: tuple[float, int] | None = None  # of rewards that are not known: the spread of their bonus, their law
 
     @property
     def form(self) -> Form:
@@ -172,29 +159,21 @@ class Counted:
         time, n = self.work(state).time, len(state.policy)
         return np.ones(n, np.int64) if time is None else time
 
-    @cached_property
-    def fixed(self) -> tuple[Array, Array, float, float]:
-        """Of the problem, by pairs: successors (X A, B), r (X A,), gamma, H."""
-        problem, (X, A, B) = self.problem, self.problem.successors.shape
-        return problem.successors.reshape(X * A, B), problem.rewards.reshape(X * A), problem.discount, problem.horizon
-
     def __call__(self, state: Any, teams: int) -> OnCounts:
         """The arrays of all seeds, with states and actions in one axis of pairs."""
-        (X, A, B), n = self.problem.successors.shape, len(state.policy)
-        (D, V, Q, log_policy, policy, *played, key, time), flat, paid, learned = (
-            self.work(state),
-            (n, X * A),
-            KNOWN,
-            0,
-        )
+        problem, (X, A, B), n = self.problem, self.problem.successors.shape, len(state.policy)
+        D, V, Q, log_policy, policy, *played, key, time = self.work(state)
+        flat, earned, spread = (n, X * A), NOTHING, 0.0
+        rewards: Any = problem.rewards.reshape(1, X * A).copy()
         if self.paid is not None:
-            paid, learned = Rewards(D.plays.reshape(flat), D.total.reshape(flat), *self.paid, D.key), X * A
-            D = D.inner
+            (spread, law), rewards = self.paid, Buffer(flat)
+            earned, D = Earned(D.plays, D.total, D.key, problem.rewards, law), D.inner
         return OnCounts(
-            self.fixed, self.eta, self.fresh, self.constants, D.visits.reshape(flat), D.moves.reshape(*flat, B),
+            (problem.successors.reshape(X * A, B), problem.discount, problem.horizon), self.eta, self.fresh,
+            self.constants, D.visits.reshape(flat), D.moves.reshape(*flat, B),
             (V, Q, Q.reshape(flat), log_policy, policy, *played), self.inner, self.pick == "uniform",
-            NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, paid,
-            Buffer((n,), np.int64), Buffer((teams, learned)), self.form.scratch(self.problem, teams),
+            NO_KEY if key is None else key, np.zeros(n, np.int64) if time is None else time, earned, spread, rewards,
+            Buffer((n,), np.int64), self.form.scratch(problem, teams),
         )  # fmt: skip
 
 
@@ -210,8 +189,7 @@ def seed_learn(own, i, t, x, a, y, slot, reset, after):  # type: ignore[no-untyp
     p = x * own.iterates[1].shape[2] + a
     n, m = own.visits[i, p], own.moves[i, p, slot]
     own.visits[i, p], own.moves[i, p, slot], own.time[i] = n + 1, m + 1, t + 1
-    plays, total, table, _, law, key = own.earned
-    if table.shape[0] > 0:
-        plays[i, p] += 1
-        total[i, p] += earned(law, key[i], t, table[p])
+    plays, total, key, table, law = own.earned
+    if plays.shape[0] > 0:
+        earn_step(plays, total, key, table, law, i, t, x, a)
     return False

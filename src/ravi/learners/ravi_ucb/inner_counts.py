@@ -136,10 +136,14 @@ def _factors(own, i):  # type: ignore[no-untyped-def]
 @compiled
 def _backed_up(own, i):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    successors, r, gamma, H = own.fixed
+    (successors, gamma, H), r = own.fixed, own.rewards[i if own.rewards.shape[0] > 1 else 0]
     V, Q, factors, U = own.iterates[0][i], own.iterates[2][i], own.room.factors[team()], own.room.U[team()]
-    visits, moves, learned, discount = own.visits[i], own.moves[i], own.learned[team()], own.constants.discount
-    unknown, centred = learned.shape[0] > 0, _centred(V, U, own.constants)
+    visits, moves, discount, centred = (
+        own.visits[i],
+        own.moves[i],
+        own.constants.discount,
+        _centred(V, U, own.constants),
+    )
     for p in each(Q.shape[0]):
         PU = 0.0
         if visits[p] > 1:
@@ -147,7 +151,7 @@ def _backed_up(own, i):  # type: ignore[no-untyped-def]
             for j in range(successors.shape[1]):
                 PU += row[j] * U[np.uint32(to[j])]
             PU /= visits[p]
-        Q[p] = optimistic_Q(learned[p] if unknown else r[p], factors[p], PU, centred, discount, gamma, H)
+        Q[p] = optimistic_Q(r[p], factors[p], PU, centred, discount, gamma, H)
     sync()
 
 
@@ -169,11 +173,12 @@ ROWS = Form(bound(inner_plan, prepare=_factors, back_up=_backed_up), _scratch_of
 @compiled
 def _into_columns(own, i):  # type: ignore[no-untyped-def]
     """The arrays of a seed, in columns; a team's."""
-    k, room, (successors, _, _, _), most = team(), own.room, own.fixed, 1
+    k, room, (successors, _, _), most = team(), own.room, own.fixed, 1
+    r = own.rewards[i if own.rewards.shape[0] > 1 else 0]
     V, Q, _, log_policy, policy, _, _ = own.iterates
     moves, to, column, (_, X, A), W = room.moves[k], room.to[k], room.column[k], Q.shape, room.V.shape[1]
     for x in each(X):
-        column[x] = 1 if _are_alike(own, i, x) else 0
+        column[x] = 1 if _are_alike(own, i, x, r) else 0
     sync()
     if first():
         low, high = 0, X
@@ -190,7 +195,7 @@ def _into_columns(own, i):  # type: ignore[no-untyped-def]
         for a in range(A):
             p, c, size = x * A + a, a * W + column[x], 0
             room.Q[k, c], room.policy[k, c] = Q[i, x, a], in_columns(log_policy[i, x, a], policy[i, x, a])
-            room.r[k, c], room.visits[k, c] = _most_earned(own, p), own.visits[i, p]
+            room.r[k, c], room.visits[k, c] = r[p], own.visits[i, p]
             room.factors[k, c] = _factor(own.constants, i, own.visits[i, p])
             for j in range(successors.shape[1]):
                 n = own.moves[i, p, j]
@@ -208,19 +213,12 @@ def _into_columns(own, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _most_earned(own, p):  # type: ignore[no-untyped-def]
-    """The reward of a pair, or the most that it may earn."""
-    learned = own.learned[team()]
-    return learned[p] if learned.shape[0] > 0 else own.fixed[1][p]
-
-
-@compiled
-def _are_alike(own, i, x):  # type: ignore[no-untyped-def]
+def _are_alike(own, i, x, r):  # type: ignore[no-untyped-def]
     """Whether no action of a state was played, and all have the same reward, and the same Q where that is at hand."""
     Q, A, alike = own.iterates[1], own.iterates[1].shape[2], True
     for a in range(A):
         p = x * A + a
-        alike &= own.visits[i, p] == 1 and _most_earned(own, p) == _most_earned(own, x * A)
+        alike &= own.visits[i, p] == 1 and r[p] == r[x * A]
         alike &= own.fresh or Q[i, x, a] == Q[i, x, 0]
     return alike
 
@@ -228,7 +226,7 @@ def _are_alike(own, i, x):  # type: ignore[no-untyped-def]
 @compiled
 def _backed_up_in_columns(own, i):  # type: ignore[no-untyped-def]
     """Q of one seed, from its V; a team's."""
-    k, room, (_, _, gamma, H), discount = team(), own.room, own.fixed, own.constants.discount
+    k, room, (_, gamma, H), discount = team(), own.room, own.fixed, own.constants.discount
     U, top, rows, most, W = room.U[k], room.top[k], room.sizes[k, 0], room.sizes[k, 1], room.V.shape[1]
     centred = _centred(room.V[k, : U.shape[0]], U, own.constants)
     for c in each(U.shape[0]):

@@ -121,9 +121,8 @@ def _unknown(base: Learner, problem: Problem, kind: str, reward_scale: float, sp
     counted = counted_by(base)
     if counted is None:
         return learner
-    paid = problem.rewards.reshape(-1), spread, validation.LAWS[kind]
-    without = without_rewards(counted.problem)  # with the successors that the learner knows
-    return over_all_seeds(learner, replace(counted, problem=without, work=ravi_ucb_plus.work, paid=paid).seedwise)
+    paid = spread, validation.LAWS[kind]
+    return over_all_seeds(learner, replace(counted, work=ravi_ucb_plus.work, paid=paid).seedwise)
 
 
 def with_rewards(bonus: Bonus, spread: float) -> Bonus:

@@ -34,7 +34,7 @@ from ravi import validation
 from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import NEVER, Buffer, each, first, sync, team, team_sum
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation
-from ravi.estimators.counts import Counts, all_states, reset_tallies, tallies
+from ravi.estimators.counts import Counts, all_states, next_time, reset_tallies, tallies
 from ravi.learners.options import Confidence
 from ravi.optimism import extended_value_iteration as optimistic
 from ravi.optimism.extended_value_iteration import Sets, act, cut, given, worth
@@ -157,14 +157,8 @@ def extended(
 
     record = {"scale": o.scale, "delta": o.delta, **more, "mode": o.mode} | support_setting(knows_support)
     plan = bound(_plan, radii=radii, prepare=sets.prepare, iterate=loop, idle=idle)
-    form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=_now)
+    form = Seedwise(plan, learn_blind if blind else learn, own, reset=False, left=lambda own: own.left, time=next_time)
     return compiled_learner(name, init, form, record, side_information=SideInformation(knows_support), sets=checked)
-
-
-def _now(s: State) -> Array:
-    """t_k of a phase that starts now: all plays are counted, of a blind learner too."""
-    now: Array = 1 + s.data.visits.sum((1, 2), dtype=np.int64)
-    return now
 
 
 radii = prepare = iterate = idle = never  # `bound` puts those of a learner here

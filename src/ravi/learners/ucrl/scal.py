@@ -73,7 +73,7 @@ def scal_plus(problem: Problem, T: int, o: Options) -> Learner:
     continuous average reward MDPs", NeurIPS 2019 (arXiv 1812.04363).
     Setting: average reward, tabular, weakly communicating; c >= span(h*) is known.
     Trust: CHECKED: kernel and bonus against the authors' public code of 2018; the printed paper, which could not be
-    opened, may have other constants in the logarithm.
+    opened, may have other constants in the logarithm. Whole runs were compared with an independent transcription.
 
     In phase k, which starts at t_k, with n the visits of (x, a) before it and a fixed reference state x_bar:
 
