@@ -271,7 +271,7 @@ def test_a_compiled_learner_of_a_user_may_allocate(tmp_path):
     file = tmp_path / "own.py"
     file.write_text(OWN)
     for _ in range(2):
-        printed = python(f"import runpy; runpy.run_path({str(file)!r})", RAVI_CACHE_DIR=str(tmp_path))
+        printed = python(f"import runpy; runpy.run_path({str(file)!r})", RAVI_CACHE_DIR=str(tmp_path)).split()
         np.testing.assert_allclose([float(one) for one in printed], wanted, rtol=1e-12)
 
 

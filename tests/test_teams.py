@@ -49,7 +49,7 @@ NEEDED = {
     "ravi.learners.ravi_ucb.inner_counts:_put_aside": [0],
     "ravi.learners.ravi_ucb.inner_counts:_out_of_columns": [0],
     "ravi.learners.ravi_ucb.inner:inner_plan": [0],
-    "ravi.planning.chains:take_out": [0, 1],
+    "ravi.planning.chains:eliminate": [0, 1],
     "ravi.runtime.compiled:_advance": [2],
     "ravi.estimators.ridge:_add": [0, 1],
     "ravi.estimators.variance_weighted:_add": [0],

@@ -79,12 +79,12 @@ class Fine(NamedTuple):
 def finest(world: World) -> Fine:
     mdp = world.mdp
     ref, coarse = reference(mdp, world.fine), reference(mdp, world.scored)
-    best = exact.optimal(ref, exact.extended(coarse, exact.optimal(coarse).V, ref.grid.nodes).max(-1))
+    best = exact.optimal(ref, exact.extend(coarse, exact.optimal(coarse).V, ref.grid.nodes).max(-1))
     some = slice(None, None, max(1, ref.grid.size // 1024))  # of the nodes, to compare at
     errors = []
     for m in world.tried:
         one = reference(mdp, m, tolerance=10)
-        V = exact.extended(one, exact.optimal(one).V, ref.grid.nodes[some]).max(-1)
+        V = exact.extend(one, exact.optimal(one).V, ref.grid.nodes[some]).max(-1)
         errors.append((m, float(np.abs(V - best.V[some]).max()), one.normalisation))
     return Fine(ref, best, errors)
 
@@ -134,7 +134,7 @@ def values(fine: dict[str, Fine], found: dict[str, dict[str, Found]], last: dict
     with styled():
         x = np.linspace(0.001, 0.999, 300)
         level_fine = fine["level"]
-        V = exact.extended(level_fine.reference, level_fine.best.V, x[:, None]).max(-1)
+        V = exact.extend(level_fine.reference, level_fine.best.V, x[:, None]).max(-1)
         styles, ax = looks(["V*", "learned", "learned, a tenth of beta"]), axes[0, 0]
         line(ax, x, V, "V*", styles["V*"])
         for label, name in zip(("learned", "learned, a tenth of beta"), shown, strict=True):

@@ -22,7 +22,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.mdps.building import named
+from ravi.mdps.building import instance_name
 from ravi.mdps.environments import gymnasium_module, inner_of, name_of, open_environment, options_of, value_of
 from ravi.mdps.environments import make as make
 from ravi.mdps.tables import table_of
@@ -216,7 +216,7 @@ def _called(env: Any, termination: str) -> str:
     usual = gymnasium_module().registry[spec.id].kwargs if spec.id in gymnasium_module().registry else {}
     given = {key: value for key, value in spec.kwargs.items() if value != usual.get(key, ...)}
     options = ";".join(f"{key}:{_written(value)}" for key, value in given.items())
-    return named("gymnasium", spec.id, termination=(termination, "absorb"), options=(options, ""))
+    return instance_name("gymnasium", spec.id, termination=(termination, "absorb"), options=(options, ""))
 
 
 def _written(value: Any) -> str:

@@ -35,12 +35,12 @@ def test_elimination_and_iteration_agree(monkeypatch):
 def test_the_extension_is_the_solution_at_the_nodes():
     ref = reference(level(), 32)
     V = exact.optimal(ref).V
-    np.testing.assert_allclose(exact.extended(ref, V, ref.grid.nodes).max(-1), V, atol=1e-10)
+    np.testing.assert_allclose(exact.extend(ref, V, ref.grid.nodes).max(-1), V, atol=1e-10)
 
 
 def error(mdp, m, fine, best):
     ref = reference(mdp, m, tolerance=1)
-    V = exact.extended(ref, exact.optimal(ref).V, fine.grid.nodes).max(-1)
+    V = exact.extend(ref, exact.optimal(ref).V, fine.grid.nodes).max(-1)
     return np.abs(V - best.V).max()
 
 

@@ -85,17 +85,17 @@ def test_rows_are_distributions_with_the_moments_of_the_density():
 def test_the_error_of_normalisation_falls_geometrically_on_the_level():
     """Gauss-Legendre on functions that are smooth inside: 8, 16, 32 nodes."""
     problem = level().problem
-    off = [quadrature.checked(problem, grid(problem, m), 1) for m in (8, 16, 32)]
+    off = [quadrature.check_grid(problem, grid(problem, m), 1) for m in (8, 16, 32)]
     assert off[0] > 1e-3
     assert off[1] < 1e-4
     assert off[2] < 1e-7
-    assert quadrature.checked(problem, grid(problem, 64)) < 1e-11
+    assert quadrature.check_grid(problem, grid(problem, 64)) < 1e-11
 
 
 def test_a_grid_that_is_too_coarse_is_refused():
     problem = pendulum().problem
     with pytest.raises(InputError, match="on 8 x 8 nodes a density integrates to 1 only within"):
-        quadrature.checked(problem, grid(problem, 8))
+        quadrature.check_grid(problem, grid(problem, 8))
     with pytest.raises(InputError, match="sizes are 3, but pendulum has 2 axes"):
         grid(problem, 4, 4, 4)
 

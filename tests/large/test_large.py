@@ -181,6 +181,7 @@ def test_an_id_names_a_large_world_and_several_seeds_are_each_as_alone(tmp_path)
         (lambda: run_large("riverswim/6", 9, learner="ucrl2"), "a large world has ravi-ucb and ravi-ucb"),
         (lambda: run_large("riverswim/6", 9, learner="ravi-ucb+,clip=off"), "needs centre=off,span=off"),
         (lambda: run_large("riverswim/6", 9, learner="ravi-ucb,eta=-1"), "eta"),
+        (lambda: run_large("riverswim/6", 9, learner="ravi-ucb,span=2"), "span is given, and it is for the average"),
         (lambda: run_large("riverswim/6", 9, unvisited="guessed"), "unvisited"),
         (lambda: run_large("riverswim/6", 0), "steps"),
         (lambda: run_large("riverswim/6", 9, seed=-1), "seed"),

@@ -16,7 +16,7 @@ from ravi.planning.bands import (
     banded_values,
     chain_of_all_actions,
     improve,
-    measured,
+    measure_band,
     values,
 )
 from ravi.planning.certificates import tables
@@ -27,7 +27,7 @@ from tests.planning.exact import cycle, distance, exact_optimum, exact_values, r
 def numbered(chain, seed):
     """A band of a numbering at random."""
     state = np.random.default_rng(seed).permutation(len(chain.source)).astype(np.uint32)
-    return measured(chain, state, np.argsort(state).astype(np.uint32), 1e9, 10**9)
+    return measure_band(chain, state, np.argsort(state).astype(np.uint32), 1e9, 10**9)
 
 
 def renumbered(mdp, seed):
@@ -69,7 +69,7 @@ def test_values_within_a_band_are_exact_in_every_numbering(X, A, gamma, seed, ti
     policy = random_policies(seed, mdp)
     V = exact_values(mdp, policy)
     chain = policy_chain(tables(mdp), policy)
-    for band in (measured(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9), numbered(chain, seed)):
+    for band in (measure_band(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9), numbered(chain, seed)):
         found, first = banded_values(chain, gamma, band, chain.source), int(band.state[0])
         assert distance(found, [v - V[first] for v in V]) <= 1e-13 * Fraction(mdp.horizon)
     greedy = np.eye(A)[mdp.rewards.argmax(-1)]
@@ -104,7 +104,7 @@ def test_what_one_state_gains_the_next_one_sees():
     r[:, 0], r[0, 0] = 0.01, 1.0
     mdp = MDP.from_dense(P, r, 0.99, 0)
     chain, action, W = chain_of_all_actions(tables(mdp)), np.zeros(X, np.int64), np.zeros(X)
-    band = measured(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9)
+    band = measure_band(chain, *[np.arange(X, dtype=np.uint32)] * 2, 1e9, 10**9)
     assert improve(tables(mdp), band, action, W) == X - 1
     assert (action == [0] + [1] * (X - 1)).all()
     assert improve(tables(mdp), band, action, W) == 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ravi.runtime.api
+import ravi.runtime.python
 from ravi.learners.ravi_ucb import ravi_ucb
 from ravi.planning.solver import solve
 from ravi.verify import CLAIMS, verify

@@ -42,7 +42,7 @@ def reference(mdp: ContinuousMDP, *sizes: int, tolerance: float = quadrature.TOL
     on = quadrature.grid(mdp.problem, *sizes)
     P, off = quadrature.kernel(mdp, on, on.nodes)
     nu0, off_initial = quadrature.initial(mdp.problem, on)
-    worst = quadrature.resolved(mdp.problem, on, max(off, off_initial), tolerance)
+    worst = quadrature.require_resolution(mdp.problem, on, max(off, off_initial), tolerance)
     return Reference(mdp, on, P, quadrature.rewards(mdp.problem, on.nodes), nu0, worst)
 
 
@@ -52,7 +52,7 @@ def backup(ref: Reference, V: Array) -> Array:
     return ref.rewards + ref.mdp.problem.discount * (ref.transitions.reshape(m * A, m) @ V).reshape(m, A)
 
 
-def extended(ref: Reference, V: Array, x: Any) -> Array:
+def extend(ref: Reference, V: Array, x: Any) -> Array:
     """r + gamma P V at any states   (N, A)."""
     problem = ref.mdp.problem
     parts = np.array_split(quadrature.states(problem, x), 1 + len(x) // 512)

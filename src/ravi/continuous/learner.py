@@ -74,7 +74,7 @@ def ravi_ucb(
     beta = constants.beta_mixture(H, d, T, delta, parameter_bound=B, feature_bound=B, regularization=lam)
     eta = validation.step_size(eta, step_scale, constants.eta(H, problem.actions, T))
     rule = Rule(
-        "ravi-ucb/continuous", problem, grid, quadrature.checked(problem, grid), eta, 1, beta,
+        "ravi-ucb/continuous", problem, grid, quadrature.check_grid(problem, grid), eta, 1, beta,
         validation.nonnegative(scale, "scale"), H, delta, lam, B,
         validation.nonnegative(misspecification, "misspecification"), T,
         fresh=False, centre=False, span=False, clip=False, gamma=False,
@@ -106,7 +106,7 @@ def ravi_ucb_plus(
     S = mixture.clipped_bonus_sum(H, d, T, gamma * H / 2 * beta, bound=size / H, regularization=lam)
     eta = validation.step_size(eta, step_scale, constants.eta_balanced(H, A, T, S, M))
     rule = Rule(
-        "ravi-ucb+/continuous", problem, grid, quadrature.checked(problem, grid), eta, M, math.nan,
+        "ravi-ucb+/continuous", problem, grid, quadrature.check_grid(problem, grid), eta, M, math.nan,
         validation.nonnegative(scale, "scale"), 1.0, delta, lam, 1.0,
         validation.nonnegative(misspecification, "misspecification"), T,
         fresh=True, centre=True, span=True, clip=True, gamma=True,

@@ -75,7 +75,7 @@ def rows(problem: ContinuousProblem, on: Grid, x: Any) -> tuple[Array, float]:
     return out, float(worst)
 
 
-def checked(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) -> float:
+def check_grid(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) -> float:
     """The largest |Z - 1| at the nodes and at PROBES other states; an error where it exceeds the tolerance."""
     tolerance = validation.positive(tolerance, "tolerance")
     u = np.random.Philox(key=0).random_raw(PROBES * problem.axes) * 2.0**-64
@@ -83,10 +83,10 @@ def checked(problem: ContinuousProblem, on: Grid, tolerance: float = TOLERANCE) 
     worst = 0.0
     for x in np.array_split(np.concatenate([on.nodes, probes]), 1 + on.size // 256):
         worst = max(worst, rows(problem, on, x)[1])
-    return resolved(problem, on, worst, tolerance)
+    return require_resolution(problem, on, worst, tolerance)
 
 
-def resolved(problem: ContinuousProblem, on: Grid, worst: float, tolerance: float) -> float:
+def require_resolution(problem: ContinuousProblem, on: Grid, worst: float, tolerance: float) -> float:
     """`worst`, the largest |Z - 1|; an error where it exceeds the tolerance."""
     if not worst <= tolerance:
         raise validation.InputError(

@@ -64,10 +64,10 @@ def rule_of(learner: str, world: Any, T: int) -> Rule:
     name = learner.split(",")[0]  # may be what a file says: only these are looked up
     if name not in LEARNERS:
         raise validation.InputError(f"a large world has {' and '.join(LEARNERS)}, not {name!r}")
-    given = ids.learner_options(learner)
-    if given.get("span", "") is None:  # RAVI-UCB has it in the average reward, and no large world is of that
-        del given["span"]
-    o = Options(**given).checked(T)
+    options = ids.learner_options(learner)
+    if name == "ravi-ucb" and options.pop("span") is not None:
+        raise validation.InputError("span is given, and it is for the average reward: a large world has a discount")
+    o = Options(**options).checked(T)
     H, closed = world.horizon, world.unvisited == "closed"
     if name == "ravi-ucb":
         V0 = float(validation.between(validation.finite(o.initial_value, "initial_value"), 0, H, "initial_value"))
@@ -115,7 +115,7 @@ def cut(rule, q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tilted(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
+def tilt(q, eta, steps, log_policy, policy):  # type: ignore[no-untyped-def]
     """pi_0 exp(steps eta q), normalised, in place; pi_0 is uniform."""
     top, total = q.max(), 0.0
     for a in range(q.shape[0]):
@@ -162,8 +162,8 @@ def _shadow(rule, steps, m, q):  # type: ignore[no-untyped-def]
 @compiled
 def _by_form(rule, steps, m, q, row):  # type: ignore[no-untyped-def]
     """V, pi and the policy played of an unvisited state, in closed form but for the last step."""
-    tilted(q, rule.eta, steps[1], m.log_policy[row], m.policy[row])
-    tilted(q, rule.eta, max(steps[0] - 1, 0), m.log_policy[row], m.last[row])
+    tilt(q, rule.eta, steps[1], m.log_policy[row], m.policy[row])
+    tilt(q, rule.eta, max(steps[0] - 1, 0), m.log_policy[row], m.last[row])
     if steps[0] == 0:
         return rule.V0
     one = slice(row, row + 1)

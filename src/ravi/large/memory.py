@@ -112,7 +112,7 @@ def with_room(memory: Memory) -> Memory:
         room = len(getattr(memory, names[0]))
         if memory.used[kind] + SPARE[kind] <= room:
             continue
-        memory = memory._replace(**{name: _doubled(getattr(memory, name)) for name in names})
+        memory = memory._replace(**{name: _double(getattr(memory, name)) for name in names})
         if kind in TABLES:
             place, keys = TABLES[kind]
             table = np.zeros(4 * room, np.int32)
@@ -121,7 +121,7 @@ def with_room(memory: Memory) -> Memory:
     return memory
 
 
-def _doubled(array: Array) -> Array:
+def _double(array: Array) -> Array:
     more = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
     more[: len(array)] = array
     return more

@@ -84,7 +84,7 @@ def rewards_of(source, states, actions):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def probed(source, states, actions):  # type: ignore[no-untyped-def]
+def hash_answers(source, states, actions):  # type: ignore[no-untyped-def]
     """A hash of starts, and of successors of every pair, at draws that no two pairs share."""
     word, n = np.uint64(0), 0
     for k in range(STARTS):

@@ -27,7 +27,7 @@ from ravi import ids, validation
 from ravi.core import MDP, Array, Learner, Measure, Walkers
 from ravi.large.learner import AT_GOAL, BAD_START, BAD_SUCCESSOR, NO_ROOM, Clock, Rule, advance, rule_of
 from ravi.large.memory import KINDS, NONE, ROWS, SLOTS, TABLES, Memory, empty_memory, rehash, with_room
-from ravi.large.sources import Procedure, Table, probed, rewards_of
+from ravi.large.sources import Procedure, Table, hash_answers, rewards_of
 from ravi.measures.curve import cursor_into
 from ravi.measures.curve import grid as times_of
 from ravi.random import OUTPUT, uniform
@@ -151,7 +151,7 @@ class World:
     def hash_of(self, states: Array) -> int:
         """A hash of the starts and the successors that functions give for these states; 0 for an MDP (it has a
         digest)."""
-        return 0 if self.mdp is not None else int(probed(self.source, states, self.actions))
+        return 0 if self.mdp is not None else int(hash_answers(self.source, states, self.actions))
 
     def check_memory(self, learner: Learner, steps: int, options: Options, n: int) -> None:
         curves = 8 * n * min(options["points"], steps)

@@ -24,7 +24,7 @@ def uniforms(seed: Any) -> Callable[..., np.ndarray]:
     return draw
 
 
-def named(family: str, *sizes: Any, **options: tuple[Any, Any]) -> str:
+def instance_name(family: str, *sizes: Any, **options: tuple[Any, Any]) -> str:
     """The family, its sizes, then each option (value, default) that is not at its default.
 
     The discount stays out: the same construction at two discounts has one name.

@@ -6,7 +6,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.mdps.building import named
+from ravi.mdps.building import instance_name
 from ravi.mdps.tables import mixture_of, table_of
 from ravi.validation import require_table
 
@@ -31,7 +31,7 @@ def riverswim(n: int = 6, discount: float = 0.95) -> MDP:
     .8077 for n = 4, 5, 6, 8, 10. For n = 6 and gamma = .9, <nu_0, V*> = 425329947 / 326053817.
     """
     n = validation.whole(n, "n", 2)
-    name = named("riverswim", n)
+    name = instance_name("riverswim", n)
     require_table(name, "n", n, 2, 3)
     x, inside = np.arange(n), np.arange(1, n - 1)
     entries = [
@@ -55,7 +55,7 @@ def riverswim_mixture(n: int = 6, discount: float = 0.95) -> MDP:
     attained by left. The ends differ from those of RiverSwim: for n = 6 and gamma = .9, rho* = .201982.
     """
     n = validation.whole(n, "n", 2)
-    name = named("riverswim/mixture", n)
+    name = instance_name("riverswim/mixture", n)
     require_table(name, "n", n, 2, 3, 3)
     x = np.arange(n)
     entries = [
@@ -96,7 +96,7 @@ def two_ends(n: int = 9, discount: float = 0.95, left: float = 0.55) -> MDP:
     """
     n = validation.whole(n, "n", 2)
     left = validation.chance(left, "left")
-    name = named("two-ends", n, left=(left, 0.55))
+    name = instance_name("two-ends", n, left=(left, 0.55))
     require_table(name, "n", n, 2, 3, 3)
     x, one = np.arange(n), np.ones(3)
     down, up = np.maximum(x - 1, 0), np.minimum(x + 1, n - 1)
@@ -136,7 +136,7 @@ def queue(
     if arrival + service > 1:
         raise validation.InputError(f"arrival + service is {arrival + service:g}; one event per step needs at most 1")
     cost = validation.nonnegative(cost, "cost")
-    name = named("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
+    name = instance_name("queue", N, A, arrival=(arrival, 0.3), service=(service, 0.6), cost=(cost, 0.2))
     require_table(name, "size or speeds", N + 1, A, 3, A + 2)
     x, a = np.arange(N + 1)[:, None], np.arange(A)  # (X, 1), (A,)
     e = np.eye(A + 2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.mdps.building import named, uniforms
+from ravi.mdps.building import instance_name, uniforms
 from ravi.mdps.tables import mixture_of
 from ravi.validation import require_table
 
@@ -30,7 +30,7 @@ def deep_sea(n: int = 10, discount: float = 0.95) -> MDP:
     The uniform policy finds the treasure with probability 2^-n per pass.
     """
     n = validation.whole(n, "n", 1)
-    name = named("deep-sea", n)
+    name = instance_name("deep-sea", n)
     require_table(name, "n", n * n, 2, 1, scattered=False)
     i, j = np.divmod(np.arange(n * n), n)
     column = np.stack([np.maximum(j - 1, 0), np.minimum(j + 1, n - 1)], axis=1)  # (X, A)
@@ -70,7 +70,7 @@ def terrain(width: int = 5, types: int = 2, discount: float = 0.95, seed: int = 
     W, q = validation.whole(width, "width", 2), validation.whole(types, "types", 1)
     X, A = W * W, len(MOVES)
     seed = validation.whole(seed, "seed", 0)
-    draw, name = uniforms(seed), named("terrain", W, q, seed=(seed, 0))
+    draw, name = uniforms(seed), instance_name("terrain", W, q, seed=(seed, 0))
     require_table(name, "width or types", X, A, 3, q + 1)
     slip = (np.arange(q) + draw(q)) / (2 * q)
     ground = (q * draw(X)).astype(np.int64)  # tau(x)
@@ -110,7 +110,7 @@ def winds(width: int = 5, discount: float = 0.95) -> MDP:
     ([0, 7, 13, 17], [0.0, 0.21, 0.4, 0.39])
     """
     W = validation.whole(width, "width", 2)
-    name = named("winds", W)
+    name = instance_name("winds", W)
     require_table(name, "width", W * W, 4, 4, 4)
     x, e = np.arange(W * W), np.eye(4)
     i, j = np.divmod(x, W)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.mdps.building import named, uniforms
+from ravi.mdps.building import instance_name, uniforms
 from ravi.mdps.tables import ROUNDING, from_features, from_linear
 from ravi.validation import require_memory, require_table
 
@@ -65,7 +65,7 @@ def hypercube(dimension: int = 5, discount: float = 0.9, margin: float | None = 
     seed = validation.whole(seed, "seed", 0)
     sign = np.where(uniforms(seed)(d - 1) < 0.5, 1.0, -1.0)
     A = 2 ** (d - 1)
-    name = named("hypercube", d, margin=(margin, None), seed=(seed, 0))
+    name = instance_name("hypercube", d, margin=(margin, None), seed=(seed, 0))
     require_table(name, "dimension", 2, A, 2, d, scattered=False)
     a = np.where(np.arange(A)[:, None] >> np.arange(d - 1) & 1, 1.0, -1.0)  # (A, d-1)
     alpha, beta = np.sqrt(Delta / ((d - 1) * (1 + Delta))), np.sqrt(1 / (1 + Delta))
@@ -85,8 +85,8 @@ def linear(states: int = 50, actions: int = 4, dimension: int = 5, seed: int = 0
     """Every pair of a random linear MDP is a mixture of d distributions, with known weights."""
     X, A, d = _sizes(states, actions, dimension, "dimension")
     seed = validation.whole(seed, "seed", 0)
-    draw, name = uniforms(seed), named("linear", X, A, d, seed=(seed, 0))
-    _room(name, "dimension", X, A, d)
+    draw, name = uniforms(seed), instance_name("linear", X, A, d, seed=(seed, 0))
+    _require_room(name, "dimension", X, A, d)
     phi, m, theta = _simplex(draw, X, A, d), _simplex(draw, d, X), draw(d)
     return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
 
@@ -100,8 +100,8 @@ def aggregated(states: int = 50, actions: int = 4, groups: int = 5, seed: int = 
     if G > X:
         raise validation.InputError(f"groups is {G}; there are only {X} states to put into them")
     seed = validation.whole(seed, "seed", 0)
-    draw, name = uniforms(seed), named("linear/aggregated", X, A, G, seed=(seed, 0))
-    _room(name, "groups", X, A, G * A)
+    draw, name = uniforms(seed), instance_name("linear/aggregated", X, A, G, seed=(seed, 0))
+    _require_room(name, "groups", X, A, G * A)
     m, theta = _simplex(draw, G * A, X), draw(G * A)
     phi = np.eye(G * A).reshape(G, A, G * A)[np.arange(X) * G // X]
     return from_linear(phi, m, theta, discount, np.full(X, 1 / X), name=name)
@@ -130,7 +130,7 @@ def _sizes(states: int, actions: int, third: int, name: str) -> tuple[int, int, 
     return X, validation.whole(actions, "actions", 1), validation.whole(third, name, 1)
 
 
-def _room(name: str, third: str, X: int, A: int, d: int) -> None:
+def _require_room(name: str, third: str, X: int, A: int, d: int) -> None:
     """Its kernel is dense; phi is (X, A, d), m is (d, X), and both are copied a few times on the way."""
     require_table(name, "states or actions", X, A, X)
     require_memory(40 * d * X * (A + 1), f"the features of {name}", f"states, actions or {third}")

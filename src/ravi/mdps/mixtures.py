@@ -21,7 +21,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP, Problem
-from ravi.mdps.building import named, uniforms
+from ravi.mdps.building import instance_name, uniforms
 from ravi.mdps.simulators import Kernel, of_function, of_numbers
 from ravi.mdps.tables import support
 from ravi.validation import InputError, require_table
@@ -39,7 +39,7 @@ def garnet(
     validation.one_of(start, STARTS, "start")
     seed = validation.whole(seed, "seed", 0)
     draw = uniforms(seed)
-    name = named("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
+    name = instance_name("garnet", X, A, b, seed=(seed, 0), start=(start, "uniform"))
     require_table(name, "states, actions or branching", X, A, b, scattered=False)
     successors, P = garnet_kernel(draw, X, A, b)
     return MDP(
@@ -163,7 +163,7 @@ def ensemble(
     >>> ravi.ensemble([windy, calm], weights=[0.3, 0.7], **given).dimension  # d
     2
     """
-    given = _labelled(simulators)
+    given = _label(simulators)
     kernels = _kernels(given, rewards, states, actions)
     (X, A), d = kernels[0].shape, len(kernels)
     if callable(rewards):
@@ -209,7 +209,7 @@ def garnets(
     X, A, b = sizes(states, actions, branching)
     seed = validation.whole(seed, "seed", 0)
     border = validation.whole(border, "border", 0, d - 1)
-    draw, name = uniforms(seed), named("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
+    draw, name = uniforms(seed), instance_name("ensemble", d, X, A, b, seed=(seed, 0), border=(border, 0))
     met = max(b, X * -math.expm1(d * math.log1p(-b / X)) if b < X else X)  # successors of a pair, on average
     require_table(name, "simulators, states, actions or branching", X, A, math.ceil(met), d)
     exponentials = -np.log1p(-draw(d))  # of 1 - u, which is never 0
@@ -223,7 +223,7 @@ def garnets(
     return ensemble(mdps, exponentials / exponentials.sum(), name=name)
 
 
-def _labelled(simulators: Any) -> dict[str, Any]:
+def _label(simulators: Any) -> dict[str, Any]:
     """The simulators by the names that errors give them."""
     if isinstance(simulators, (Problem, Mapping, str)) or callable(simulators) or not isinstance(simulators, Iterable):
         raise InputError(f"simulators is one {type(simulators).__name__}; a mixture is of a list of simulators")
@@ -293,12 +293,12 @@ def _fields_of(given: Mapping[str, Any], known: Mapping[str, Any], X: int) -> di
         if word == "initial":
             value = validation.distribution(value, X)
         for label, one in mdps.items():
-            _same(word, getattr(one, word), value, label, source)
+            _require_same(word, getattr(one, word), value, label, source)
         fields[word] = value
     return fields
 
 
-def _same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
+def _require_same(word: str, mine: Any, theirs: Any, label: str, source: str) -> None:
     """An error that names the first difference."""
     mine, theirs = np.asarray(mine), validation.finite(theirs, word)
     if np.array_equal(mine, theirs):

@@ -41,14 +41,14 @@ def of_numbers(simulator: Any, label: str) -> Kernel:
         return _of_mdp(simulator)
     if hasattr(simulator, "tocoo"):
         X = simulator.shape[-1]
-        return _built(from_sparse, simulator, (X, simulator.shape[0] // max(X, 1)), label)
+        return _build(from_sparse, simulator, (X, simulator.shape[0] // max(X, 1)), label)
     if isinstance(simulator, Mapping) or _is_table(simulator):
         return _of_table(simulator, label)
     if isinstance(simulator, (list, tuple)) and simulator and hasattr(simulator[0], "tocoo"):
-        return _built(from_sparse, simulator, (simulator[0].shape[-1], len(simulator)), label)
+        return _build(from_sparse, simulator, (simulator[0].shape[-1], len(simulator)), label)
     if isinstance(simulator, (list, tuple)) or hasattr(simulator, "__array__"):
         P = validation.finite(simulator, label)
-        return _built(from_dense, P, P.shape[:2], label)
+        return _build(from_dense, P, P.shape[:2], label)
     raise InputError(f"{label} is {type(simulator).__name__}, not {KINDS}")
 
 
@@ -77,7 +77,7 @@ def _of_mdp(mdp: MDP) -> Kernel:
     return Kernel((mdp.states, mdp.actions), at[0], mdp.successors.reshape(P.shape)[at], P[at])
 
 
-def _built(build: Callable[..., MDP], P: Any, shape: Sequence[int], label: str) -> Kernel:
+def _build(build: Callable[..., MDP], P: Any, shape: Sequence[int], label: str) -> Kernel:
     """Through an MDP's own way in, and its checks; what is not of the kernel does not matter."""
     try:
         return _of_mdp(build(P, np.zeros(shape), 0.5, 0))
@@ -98,8 +98,8 @@ def _is_table(simulator: Any) -> bool:
 
 def _of_table(table: Any, label: str) -> Kernel:
     """From P[x][a] = [(p, y, ...), ...], dictionaries or lists, without terminations; rewards in it are not read."""
-    by_state = _listed(table, label)
-    by_pair = [_listed(of_x, f"{label}[{x}]") for x, of_x in enumerate(by_state)]
+    by_state = _list_values(table, label)
+    by_pair = [_list_values(of_x, f"{label}[{x}]") for x, of_x in enumerate(by_state)]
     A = len(by_pair[0])
     for x, of_x in enumerate(by_pair):
         if len(of_x) != A:
@@ -113,7 +113,7 @@ def _of_table(table: Any, label: str) -> Kernel:
     return _of_rows(rows(), (len(by_pair), A))
 
 
-def _listed(part: Any, label: str) -> list[Any]:
+def _list_values(part: Any, label: str) -> list[Any]:
     """The values of a table's level by number: a list's, or those of a dictionary with keys 0, 1, ..."""
     if not isinstance(part, (Mapping, list, tuple)) or not len(part):
         what = "empty" if isinstance(part, (Mapping, list, tuple)) else f"{type(part).__name__}, not a dict or a list"

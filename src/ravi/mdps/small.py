@@ -7,7 +7,7 @@ import numpy as np
 
 from ravi import validation
 from ravi.core import MDP
-from ravi.mdps.building import named, uniforms
+from ravi.mdps.building import instance_name, uniforms
 from ravi.mdps.mixtures import ensemble
 from ravi.mdps.tables import mixture_of, table_of
 from ravi.validation import require_table
@@ -26,7 +26,7 @@ def one_state(actions: int = 2, discount: float = 0.95) -> MDP:
     and nothing is truncated: an index that is off by one shows at once.
     """
     A = validation.whole(actions, "actions", 1)
-    name = named("one-state", A)
+    name = instance_name("one-state", A)
     require_table(name, "actions", 1, A, 1, scattered=False)
     return one_state_of(np.arange(1, A + 1) / A, discount, name=name)
 
@@ -66,7 +66,7 @@ def trap(discount: float = 0.95, leave: float = 0.0) -> MDP:
     if q > 0:
         entries.append((1, [STAY, JUMP], 0, q))
     rewards = np.array([[1.0, 0.0], [0.0, 0.0]])
-    return table_of(entries, rewards, discount, np.eye(2)[0], name=named("trap", leave=(q, 0.0)))
+    return table_of(entries, rewards, discount, np.eye(2)[0], name=instance_name("trap", leave=(q, 0.0)))
 
 
 CHOICE, GOOD, BAD = 0, 1, 2
@@ -90,7 +90,7 @@ def bandit(arms: int = 5, best: float = 0.9, other: float = 0.5, discount: float
     """
     A = validation.whole(arms, "arms", 1)
     best, other = validation.chance(best, "best"), validation.chance(other, "other")
-    name = named("bandit", A, best=(best, 0.9), other=(other, 0.5))
+    name = instance_name("bandit", A, best=(best, 0.9), other=(other, 0.5))
     require_table(name, "arms", 3, A, 2, A + 1)
     return bandit_of([other] * (A - 1) + [best], discount, name=name)
 
@@ -147,7 +147,7 @@ def fork(
         validation.chance(high, "high"),
         validation.chance(low, "low"),
     )
-    name = named("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1), best=(best, 0))
+    name = instance_name("fork", d, weight=(weight, 0.32), high=(high, 0.9), low=(low, 0.1), best=(best, 0))
     require_table(name, "simulators", 3, d, 2, d)
     p = np.where(np.eye(d, dtype=bool), high, low)  # to state 1, by action and simulator
     half, a = np.full(d, 0.5), np.arange(d)
@@ -261,7 +261,7 @@ def ring(gadgets: int = 4, gap: float | None = None, discount: float = 0.95, act
     if eps > gamma:
         raise validation.InputError(f"gap is {eps:g}; with discount {gamma:g} it must be at most gamma")
     seed = validation.whole(seed, "seed", 0)
-    name = named("ring", S, gap=(gap, None), actions=(A, 2), seed=(seed, 0))
+    name = instance_name("ring", S, gap=(gap, None), actions=(A, 2), seed=(seed, 0))
     require_table(name, "gadgets or actions", 2 * S, A, 2)
     best = (A * uniforms(seed)(S)).astype(np.int64)  # a*_i
     low, a = 2 * np.arange(S)[:, None], np.arange(A)  # (S, 1), (A,)

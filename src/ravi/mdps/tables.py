@@ -158,11 +158,11 @@ def support(pair: np.ndarray, successor: np.ndarray, pairs: int, states: int) ->
     require_memory(64 * np.size(pair), f"a table of {np.size(pair):,} entries", "their number")
     key, which = np.unique(np.asarray(pair, np.int64) * states + successor, return_inverse=True)
     row, column = np.divmod(key, states)
-    rows, own = _padded(np.bincount(row, minlength=pairs), column)
+    rows, own = _pad(np.bincount(row, minlength=pairs), column)
     return rows, np.flatnonzero(own)[which]
 
 
-def _padded(count: np.ndarray, successor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pad(count: np.ndarray, successor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The successors (pairs, B) of pairs that have `count` of them, in order; and which of those are not padding."""
     pairs, B = len(count), max(1, int(np.max(count, initial=0)))
     what = f"a table of {pairs:,} pairs, of which one has {B:,} successors,"
@@ -236,12 +236,12 @@ def _from_entries(
         else validation.check_shape(r, (X, A), "r", "(X,) or (X, A)")
     )
     rewards, units = scaled(r, None if reward_range is None else validation.units(reward_range, "reward_range"))
-    successors, own = _padded(count, successor)
+    successors, own = _pad(count, successor)
     P = np.zeros(successors.shape)
     P[own] = value
     return MDP(
         rewards=rewards, successors=successors.reshape(X, A, -1),
-        transitions=_normalised(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,
+        transitions=_normalise(P.reshape(X, A, -1), renormalise), initial=initial, discount=discount, name=name,
         units=units,
     )  # fmt: skip
 
@@ -276,7 +276,7 @@ def scaled(rewards: np.ndarray, units: tuple[float, float] | None = None) -> tup
     return np.clip((rewards - low) / (high - low), 0.0, 1.0), (low, high)
 
 
-def _normalised(P: np.ndarray, renormalise: bool) -> np.ndarray:
+def _normalise(P: np.ndarray, renormalise: bool) -> np.ndarray:
     """P itself, or with its rows rescaled; an error where a row is off by more than is allowed."""
     renormalise, total = validation.flag(renormalise, "renormalise"), P.sum(-1)
     wrong = np.abs(total - 1) > (RENORMALISED if renormalise else validation.SUM_TOLERANCE)

@@ -28,7 +28,7 @@ class Episodes(NamedTuple):
     error: Positive  # certified bound on its error  (n,)
 
 
-def no_episodes(mdp: MDP, stages: int, n: int) -> Episodes:
+def initial_episodes(mdp: MDP, stages: int, n: int) -> Episodes:
     """Before any policy."""
     S, X, A = mdp.episode or 0, mdp.states, mdp.actions
     error = backup_error(policy_grain(mdp), S) / S + 4 * EPS
@@ -36,7 +36,7 @@ def no_episodes(mdp: MDP, stages: int, n: int) -> Episodes:
     return Episodes(none, np.zeros((n, S + 1, X)), np.zeros(n), np.full(n, error))
 
 
-def scored_by(mdp: MDP) -> tuple[Any, ...]:
+def scoring_tables(mdp: MDP) -> tuple[Any, ...]:
     """What `score_episodes` reads of an MDP: with the states that stage h can be in, state[start[h]:start[h + 1]]."""
     arrays, there, stages = tables(mdp, average=True), mdp.initial > 0, list[Array]()
     for _ in range(mdp.episode or 0):

@@ -116,7 +116,7 @@ def gains(r, successors, P, policy, G, reach, numbers, pi):  # type: ignore[no-u
     for transient in (True, False):
         for k in range(X):
             if (gain[k] < 0.0) == transient and gain[k] != k:
-                _take_out(k, G, earned, steps, leave)
+                _eliminate(k, G, earned, steps, leave)
     for k in range(X):
         if gain[k] == k:  # nothing is left of its class
             earned[k] /= steps[k]
@@ -132,7 +132,7 @@ def gains(r, successors, P, policy, G, reach, numbers, pi):  # type: ignore[no-u
 
 
 @compiled
-def _take_out(k, G, earned, steps, leave):  # type: ignore[no-untyped-def]
+def _eliminate(k, G, earned, steps, leave):  # type: ignore[no-untyped-def]
     """State k leaves the chain; steps[k] becomes 0, which says so."""
     X, out = G.shape[0], 0.0
     for y in range(X):

@@ -130,7 +130,7 @@ def follow(target: Target, tracked: Tracked, policy: Array, wanted: Array) -> No
 
 
 @partial(compiled, _nrt=True)  # it copies V, also where what calls it allocates nothing
-def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
+def solve_values(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """V <- V^pi up to a constant, as planners find it; whether it did."""
     W, _ = relative_values(tables, pi, V.copy(), 2 * tol)
     for x in range(V.shape[0]):
@@ -139,7 +139,7 @@ def solved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def unsolved(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
+def keep_values(tables, pi, V, rho_V, tol):  # type: ignore[no-untyped-def]
     """Where nothing can be allocated: V stays as sweeps left it, and is certified as it is."""
     return False
 
@@ -168,7 +168,7 @@ def _sweep_both(  # type: ignore[no-untyped-def]
         bound, sweeps = size * (high - low) / 2, sweeps + 1
         done = bound <= tol or bound >= last  # accurate enough, or at the rounding floor
         last = bound if bound < rounding else last  # one more sweep is welcome, as long as it helps
-    swept = done or not solved(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
+    swept = done or not solve_values(tables, pi, V, rho_V, tol)  # else the chain mixes too slowly for sweeps
     if not swept:
         for x in each(X):
             value_step[x], dual_step[x] = 0.0, 0.0
@@ -318,6 +318,6 @@ def value_residual(tables, pi, V, d, rho_V, share):  # type: ignore[no-untyped-d
     return team_min(low), team_max(high)
 
 
-FOLLOW = bound_to(_follow, sweep_both=bound_to(_sweep_both, solved=solved))
-FOLLOW_SWEEPING = bound_to(_follow, sweep_both=bound_to(_sweep_both, solved=unsolved))  # allocates nothing
+FOLLOW = bound_to(_follow, sweep_both=bound_to(_sweep_both, solve_values=solve_values))
+FOLLOW_SWEEPING = bound_to(_follow, sweep_both=bound_to(_sweep_both, solve_values=keep_values))  # allocates nothing
 FOLLOW_SMALL = bound_to(_follow, sweep_both=sweep_both)

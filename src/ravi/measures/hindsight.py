@@ -26,6 +26,7 @@ from ravi.core import Array, Measure, Parts, Path
 from ravi.mdps.changing_rewards import Changing
 from ravi.measures.curve import cursor_into, grid
 from ravi.planning.bellman import expect
+from ravi.planning.certificates import EPS
 from ravi.planning.methods import optimal_occupancy
 from ravi.planning.occupancies import conditional_relative_entropy, occupancy
 from ravi.planning.solver import solve
@@ -35,7 +36,6 @@ from ravi.theory import constants
 
 ROUNDING = 1e-12  # of gamma (P - P_hat) V against CB, in parts of H
 TOLERANCE = 1e-12  # of V*, where rounding allows
-EPS = 2.0**-52
 AGREE = 1e-7  # between the certified optimum and that of the linear program
 
 
@@ -96,7 +96,7 @@ def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = No
 
     def opened(m: Hindsight, state: Any, rows: Array) -> None:
         """Close the epoch before, and score the one that begins; in place."""
-        _close(m, rows)
+        _close_epoch(m, rows)
         mu = occupancy(mdp, normalised(state.policy[rows]))
         CB = state.CB[rows]
         m.rho[rows] = np.einsum("nxa,jxa->nj", mu.mu, world.tables, optimize=False)
@@ -115,15 +115,15 @@ def hindsight(world: Changing, steps: int, points: int, parts: Parts | None = No
 
     def results(m: Hindsight) -> dict[str, Array]:
         m = m._replace(by_epoch=m.by_epoch.copy(), epochs=m.epochs.copy(), bonuses=m.bonuses.copy())
-        _close(m, np.flatnonzero(m.last >= 0))
+        _close_epoch(m, np.flatnonzero(m.last >= 0))
         kept = ("earned", "error", "plays", "earned_at", "plays_at", "by_epoch", "epochs", "bonuses", "valid")
-        found = {name: getattr(m, name) for name in kept} | _scored(world, m)
+        found = {name: getattr(m, name) for name in kept} | _score(world, m)
         return found if parts is None else found | _lemma(world, parts, m)
 
     return Measure("hindsight", init, record, results)
 
 
-def _scored(world: Changing, m: Hindsight) -> dict[str, Array]:
+def _score(world: Changing, m: Hindsight) -> dict[str, Array]:
     """Against the best fixed policy, at every time and at the last."""
     known: dict[bytes, Best] = {}
 
@@ -141,11 +141,13 @@ def _scored(world: Changing, m: Hindsight) -> dict[str, Array]:
         "regret_error": m.error + t * (np.array([end.error for end in ends]) + t * EPS),  # and t roundings of the sum
         "comparator": np.array([end.policy for end in ends]),
         "optimum": rho,
-        "optimum_by_program": np.array([_agrees(world, row, end) for row, end in zip(m.plays, ends, strict=True)]),
+        "optimum_by_program": np.array(
+            [_check_by_program(world, row, end) for row, end in zip(m.plays, ends, strict=True)]
+        ),
     }
 
 
-def _agrees(world: Changing, counts: Array, best: Best) -> float:
+def _check_by_program(world: Changing, counts: Array, best: Best) -> float:
     rho = by_program(world, counts)
     if abs(rho - best.rho) > AGREE:
         raise RuntimeError(f"the linear program finds {rho}, value iteration {best.rho}")
@@ -165,7 +167,7 @@ def _lemma(world: Changing, of: Parts, m: Hindsight) -> dict[str, Array]:
     }
 
 
-def _close(m: Hindsight, rows: Array) -> None:
+def _close_epoch(m: Hindsight, rows: Array) -> None:
     """Epoch k has ended, and its table is the last one."""
     rows = rows[m.last[rows] >= 0]
     j = m.last[rows]

@@ -28,7 +28,7 @@ def _record_all(own, opening, policy, path):  # type: ignore[no-untyped-def]
 
 def compiled_measure(
     name: str, init: Callable[[Array], Any], results: Callable[[Any], dict[str, Array]], recorder: Recorder, *,
-    before: Callable[[Any, Any, Path, bool], None] | None = None, declared: bool = True,
+    before: Callable[[Any, Any, Path, bool], None] | None = None,
 ) -> Measure:  # fmt: skip
     """The measure of a recorder.
 
@@ -41,8 +41,6 @@ def compiled_measure(
     before
         What is computed in Python before it: of the measure's state, the learner's, the path, and whether an epoch
         opens.
-    declared
-        Whether compiled runs may use the recorder.
 
     Returns
     -------
@@ -69,4 +67,4 @@ def compiled_measure(
                 row[:] = 0
         return m
 
-    return Measure(name, init, record, results, recorder if declared else None)
+    return Measure(name, init, record, results, recorder)

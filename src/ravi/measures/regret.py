@@ -19,7 +19,7 @@ from ravi._jit.functions import bound, compiled
 from ravi._jit.teams import first
 from ravi.core import MDP, Array, Measure, Path, Recorder
 from ravi.measures.curve import Curve, curve, grid
-from ravi.measures.episodes import Episodes, no_episodes, score_episodes, scored_by
+from ravi.measures.episodes import Episodes, initial_episodes, score_episodes, scoring_tables
 from ravi.measures.gap import FOLLOW, FOLLOW_SMALL, FOLLOW_SWEEPING, SMALL, Target, Tracked, scratch, target_of, track
 from ravi.measures.recording import compiled_measure, take_over
 from ravi.planning.certificates import EPS, sweep_limit
@@ -74,9 +74,9 @@ def regret(
         opened, base, error, base_error = np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(n)
         logs = Log(n, np.int64), Log(n, np.float64)
         if episodic:
-            tracked: Tracked | Staged | Episodes = no_episodes(mdp, stages, n)
+            tracked: Tracked | Staged | Episodes = initial_episodes(mdp, stages, n)
         else:
-            tracked = no_stages(mdp, stages, n) if stages else track(mdp, n)
+            tracked = initial_stages(mdp, stages, n) if stages else track(mdp, n)
         return Regret(tracked, curve(n, times), error, opened, base, base_error, *logs)
 
     def results(m: Regret) -> dict[str, Array]:
@@ -113,11 +113,11 @@ def regret(
 
     some = Recorder(_RECORD_SCORED, lambda m, teams, rows: own((), m, rows), _rows_of(keep_epochs), log, reads=0)
     if episodic:
-        against = scored_by(mdp)
+        against = scoring_tables(mdp)
         of = lambda m, teams, rows: own((against, tuple(m.tracked)), m, rows)  # noqa: E731
         return compiled_measure("regret", init, results, some._replace(record=_RECORD_EPISODES, own=of))
     if stages:
-        return compiled_measure("regret", init, results, some, before=bring, declared=False)
+        return compiled_measure("regret", init, results, some, before=bring)._replace(recorder=None)
     scored = _RECORD_SMALL if mdp.states <= SMALL else _RECORD_HERE
     here = some._replace(record=scored, own=own_of(target_of(mdp, tol)))
 
@@ -139,7 +139,7 @@ class Staged(NamedTuple):
     error: Positive  # certified bound on the error of rho   (n,)
 
 
-def no_stages(mdp: MDP, stages: int, n: int) -> Staged:
+def initial_stages(mdp: MDP, stages: int, n: int) -> Staged:
     """Before any policy."""
     return Staged(np.full((n, stages, mdp.states, mdp.actions), np.nan), np.zeros(n), np.zeros(n))
 
@@ -147,14 +147,14 @@ def no_stages(mdp: MDP, stages: int, n: int) -> Staged:
 def _score(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
     (tables, into, nu0, tol, patience), tracked, room = scored
     value, dual, value_step, dual_step, before, returns, returns_error = tracked
-    following(
+    follow_policy(
         i, i + 1, tables, into, nu0, tol, patience, policy, lengths, value, dual, value_step, dual_step, before,
         returns, returns_error, room[0], room[1], room[2], room[3], room[4], room[5],
     )  # fmt: skip
 
 
 @compiled
-def _is_scored(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
+def _keep_score(scored, i, policy, lengths):  # type: ignore[no-untyped-def]
     """In place of `_score`, where Python has done so."""
 
 
@@ -173,7 +173,7 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
         charge(i, times, curve, sums, firsts[i] - 1, lengths[i], gap, optimum_error + returns_error[i], opening)
 
 
-following, score = FOLLOW_SWEEPING, _is_scored  # `bound` puts those of a target here
+follow_policy, score = FOLLOW_SWEEPING, _keep_score  # `bound` puts those of a target here
 
 
 @compiled
@@ -195,6 +195,6 @@ def charge(i, times, curve, sums, t, length, gap, gap_error, opening):  # type: 
 
 
 _RECORD, _RECORD_HERE, _RECORD_SMALL = (
-    bound(_record, score=bound(_score, following=one)) for one in (FOLLOW_SWEEPING, FOLLOW, FOLLOW_SMALL)
+    bound(_record, score=bound(_score, follow_policy=one)) for one in (FOLLOW_SWEEPING, FOLLOW, FOLLOW_SMALL)
 )
-_RECORD_SCORED, _RECORD_EPISODES = bound(_record, score=_is_scored), bound(_record, score=score_episodes)
+_RECORD_SCORED, _RECORD_EPISODES = bound(_record, score=_keep_score), bound(_record, score=score_episodes)

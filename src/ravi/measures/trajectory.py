@@ -92,17 +92,17 @@ def _record(own, i, row, opening, policy, path):  # type: ignore[no-untyped-def]
     (before, loss, age, loss_error, curve, error, opened, base_error), times, against, scratch = own
     _, _, _, _, _, lengths, firsts, _ = path
     if opening:
-        losing(i, policy, before, loss, loss_error, against, scratch)
+        update_loss(i, policy, before, loss, loss_error, against, scratch)
     if first():
         if opening:
             opened[i], base_error[i] = firsts[i] - 1, error[i]
-        along(i, times, curve, loss, age, path)
+        add_losses(i, times, curve, loss, age, path)
         last = min(firsts[i] - 1 + lengths[i], times[times.shape[0] - 1])
         error[i] = base_error[i] + max(last - opened[i], 0) * loss_error[i]
 
 
 @compiled
-def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
+def loss_by_sweeps(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
     """V* - V^pi of the policy of a seed, where it is another one than before; V^pi by sweeps, certified; a team's."""
     optimum, optimum_error, tables, tol, limit = against
     r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
@@ -151,8 +151,8 @@ def lose(i, policy, before, loss, loss_error, against, scratch):  # type: ignore
 
 
 @partial(compiled, _nrt=True)  # it allocates, also where what calls it does not
-def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore[no-untyped-def]
-    """`lose` with V^pi as `evaluate` has it, of one thread."""
+def loss_by_evaluation(i, policy, before, loss, loss_error, against, pi):  # type: ignore[no-untyped-def]
+    """`loss_by_sweeps` with V^pi as `evaluate` has it, of one thread."""
     optimum, optimum_error, tables, tol, initial = against
     moved = False
     for x in range(policy.shape[1]):
@@ -168,15 +168,15 @@ def lose_here(i, policy, before, loss, loss_error, against, pi):  # type: ignore
 
 
 @compiled
-def is_lost(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
-    """In place of `lose`, where Python has done so."""
+def keep_loss(i, policy, before, loss, loss_error, against, scratch):  # type: ignore[no-untyped-def]
+    """In place of `loss_by_sweeps`, where Python has done so."""
 
 
-losing = lose  # `bound` puts that of a target here
+update_loss = loss_by_sweeps  # `bound` puts that of a target here
 
 
 @compiled
-def along(i, times, kept, loss, age, path):  # type: ignore[no-untyped-def]
+def add_losses(i, times, kept, loss, age, path):  # type: ignore[no-untyped-def]
     """Step t of seed i adds the loss of x_t at its age."""
     (total, cursor, values), (state, _, _, _, reset, length, first, _) = kept, path
     end, last = times[times.shape[0] - 1], loss.shape[1] - 1
@@ -191,4 +191,6 @@ def along(i, times, kept, loss, age, path):  # type: ignore[no-untyped-def]
             cursor[i] += 1
 
 
-_RECORD, _RECORD_HERE, _RECORD_LOST = (bound(_record, losing=one) for one in (lose, lose_here, is_lost))
+_RECORD, _RECORD_HERE, _RECORD_LOST = (
+    bound(_record, update_loss=one) for one in (loss_by_sweeps, loss_by_evaluation, keep_loss)
+)

@@ -205,7 +205,7 @@ def evaluate_chains(arrays: Tables, policy: Array) -> AverageEvaluation:
         error = max(error, (own.max() - own.min()) / 2 + rho)
     there = chains.labels < 0
     if there.any():
-        ahead = _left(chains.P, there)(np.ones(there.sum()))  # steps until a class is reached, about
+        ahead = _transient_solver(chains.P, there)(np.ones(there.sum()))  # steps until a class is reached, about
         less = ahead - chains.P[there][:, there] @ ahead  # at least 1, but for rounding
         off = np.abs(chains.P @ gain - gain)[there].max() + grain
         error += off * ahead.max() / max(float(less.min()) - grain * (1 + ahead.max()), 1e-300)
@@ -242,7 +242,7 @@ def _values(chains: Chains, r: Array) -> tuple[Floats, Floats]:
         gain[own], bias[own] = _class_values(P[own][:, own], r[own])
     there = labels < 0
     if there.any():
-        solve, out = _left(P, there), P[there][:, ~there]
+        solve, out = _transient_solver(P, there), P[there][:, ~there]
         gain[there] = solve(out @ gain[~there])
         bias[there] = solve(r[there] - gain[there] + out @ bias[~there])
     return gain, bias
@@ -258,7 +258,7 @@ def _class_values(P: Any, r: Array) -> tuple[float, Floats]:
         mu = _stationary(P.toarray())
         order = np.argsort(-mu)  # h is 0 where the chain is most: what it takes to get there is short, and cancels less
         G, h, steps = P.toarray()[np.ix_(order, order)], r[order], np.ones(n)
-        leave = _take_out(G, np.zeros(n))
+        leave = _eliminate(G, np.zeros(n))
         for k in range(n - 1, 0, -1):  # what is earned, and how long it takes, among the states that are left
             h[:k] += G[:k, k] * h[k]
             steps[:k] += G[:k, k] * steps[k]
@@ -278,13 +278,13 @@ def _class_values(P: Any, r: Array) -> tuple[float, Floats]:
 def _stationary(G: Array) -> Floats:
     """The stationary distribution of a recurrent class, up to its sum; G is written to."""
     mu = np.ones(len(G))
-    _take_out(G, np.zeros(len(G)))
+    _eliminate(G, np.zeros(len(G)))
     for k in range(1, len(G)):
         mu[k] = mu[:k] @ G[:k, k]
     return mu
 
 
-def _left(P: Any, there: Array) -> Any:
+def _transient_solver(P: Any, there: Array) -> Any:
     """What solves (I - P) v = b on the transient states, `there`."""
     from scipy import sparse
 
@@ -292,7 +292,7 @@ def _left(P: Any, there: Array) -> Any:
     if n > FEW:
         return _solver((sparse.eye_array(n) - Q).tocsc())
     G = Q.toarray()
-    leave = _take_out(G, P[there][:, ~there].sum(-1))
+    leave = _eliminate(G, P[there][:, ~there].sum(-1))
 
     def solve(b: Array) -> Any:
         v = b.copy()
@@ -305,7 +305,7 @@ def _left(P: Any, there: Array) -> Any:
     return solve
 
 
-def _take_out(G: Array, leak: Array) -> Array:
+def _eliminate(G: Array, leak: Array) -> Array:
     """States are taken out of the chain G one by one, last first, by sums of nonnegative numbers only (Grassmann,
     Taksar and Heyman 1985), in place: the probability not to return, among the states that are left   (n,)."""
     leave = np.empty(len(G))
@@ -338,7 +338,7 @@ def expected_sum(arrays: Tables, actions: Ints, s: int, r: Array) -> Floats:
     labels = chains.labels
     total = np.zeros(len(r))
     if (labels[others] == labels[s]).all() or (labels[labels >= 0] == labels[s]).all():
-        total[others] = _left(chains.P, others)(r[others])
+        total[others] = _transient_solver(chains.P, others)(r[others])
     else:
         total[~ends] = np.inf
     return total
@@ -355,14 +355,14 @@ def _iterate_policies(arrays: Tables, actions: Ints) -> tuple[Ints, Floats]:
         policy = deterministic(actions, A)
         chains, r = _chains(arrays, policy), arrays.rewards[states, actions]
         gain, bias = _values(chains, r)
-        better = _better(arrays, actions, gain, np.zeros((X, A)), np.ones((X, A), np.bool_))
+        better = _improve(arrays, actions, gain, np.zeros((X, A)), np.ones((X, A), np.bool_))
         if better is None:
-            ties = _close(arrays, actions, gain, np.zeros((X, A)))
-            better = _better(arrays, actions, bias, arrays.rewards, ties)
+            ties = _ties(arrays, actions, gain, np.zeros((X, A)))
+            better = _improve(arrays, actions, bias, arrays.rewards, ties)
         if better is None:
-            ties &= _close(arrays, actions, bias, arrays.rewards)
+            ties &= _ties(arrays, actions, bias, arrays.rewards)
             _, next_term = _values(chains, -bias)
-            better = _better(arrays, actions, next_term, np.zeros((X, A)), ties)
+            better = _improve(arrays, actions, next_term, np.zeros((X, A)), ties)
         if better is None:
             break
         actions = better
@@ -374,7 +374,7 @@ def expected(arrays: Tables, V: Array) -> Array:
     return expect_with(arrays.successors, arrays.transitions, V)
 
 
-def _close(arrays: Tables, actions: Ints, V: Array, r: Array) -> Array:
+def _ties(arrays: Tables, actions: Ints, V: Array, r: Array) -> Array:
     """Which actions are as good as those at hand by r + P V, but for rounding: (X, A)."""
     Q = r + expected(arrays, V)
     own = Q[np.arange(len(Q)), actions]
@@ -382,7 +382,7 @@ def _close(arrays: Tables, actions: Ints, V: Array, r: Array) -> Array:
     return close
 
 
-def _better(arrays: Tables, actions: Ints, V: Array, r: Array, among: Array) -> Ints | None:
+def _improve(arrays: Tables, actions: Ints, V: Array, r: Array, among: Array) -> Ints | None:
     """The best of these actions by r + P V, where it is better than that at hand; None where it is nowhere."""
     ahead = r + expected(arrays, V)
     Q, rows = np.where(among, ahead, -np.inf), np.arange(len(ahead))

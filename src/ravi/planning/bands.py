@@ -58,7 +58,7 @@ def band_of(chain, worth):  # type: ignore[no-untyped-def]
     entries = chain.state.shape[0] / X
     most, widest = worth * entries, int(ROOM * entries)
     state = np.arange(X).astype(np.uint32)
-    band = measured(chain, state, state, most, widest)
+    band = measure_band(chain, state, state, most, widest)
     if band.low >= 0:
         return band
     order, place = np.empty(X, np.uint32), np.empty(X, np.uint32)
@@ -83,11 +83,11 @@ def band_of(chain, worth):  # type: ignore[no-untyped-def]
                 return band
     for i in range(X):
         place[order[i]] = i
-    return measured(chain, order, place, most, widest)
+    return measure_band(chain, order, place, most, widest)
 
 
 @compiled
-def measured(chain, state, place, most, widest):  # type: ignore[no-untyped-def]
+def measure_band(chain, state, place, most, widest):  # type: ignore[no-untyped-def]
     """How far steps lead in a numbering; none, if low * up > most or low + up > widest."""
     low, up = np.int64(0), np.int64(0)
     for x in range(place.shape[0]):
@@ -115,13 +115,13 @@ def breadth_first(chain, back, degree, root, order, first, seen, mark, widest): 
             level = end
         x, opened = order[at], end
         at += 1
-        end = joined(chain, x, degree, order, opened, end, seen, mark)
-        end = joined(back, x, degree, order, opened, end, seen, mark)
+        end = add_neighbours(chain, x, degree, order, opened, end, seen, mark)
+        end = add_neighbours(back, x, degree, order, opened, end, seen, mark)
     return end
 
 
 @compiled
-def joined(arcs, x, degree, order, opened, end, seen, mark):  # type: ignore[no-untyped-def]
+def add_neighbours(arcs, x, degree, order, opened, end, seen, mark):  # type: ignore[no-untyped-def]
     """Put the neighbours of x that are new behind the others, those of the least degree first."""
     for j in range(arcs.start[x], arcs.start[x + 1]):
         y = arcs.state[j]
@@ -137,7 +137,7 @@ def joined(arcs, x, degree, order, opened, end, seen, mark):  # type: ignore[no-
 
 
 @compiled
-def taken_out(G, source, gamma, low, up):  # type: ignore[no-untyped-def]
+def eliminate(G, source, gamma, low, up):  # type: ignore[no-untyped-def]
     """Take out the places of a chain, last first; G[i, low + j - i] is gamma K from place i to place j.
 
     In place:
@@ -177,16 +177,16 @@ def banded_values(chain, gamma, band, b):  # type: ignore[no-untyped-def]
         for j in range(chain.start[x], chain.start[x + 1]):
             if chain.weight[j] > 0.0:
                 G[i, low + np.int64(band.place[chain.state[j]]) - i] += gamma * chain.weight[j]
-    put_back(G, W, gamma, low, up)
+    solve_in_band(G, W, gamma, low, up)
     for i in range(X):
         V[band.state[i]] = W[i]
     return V
 
 
 @compiled
-def put_back(G, W, gamma, low, up):  # type: ignore[no-untyped-def]
+def solve_in_band(G, W, gamma, low, up):  # type: ignore[no-untyped-def]
     """Take out all places and put them back: W goes from the source to V - V(first place). Gives V(first place)."""
-    leak, leave = taken_out(G, W, gamma, low, up)
+    leak, leave = eliminate(G, W, gamma, low, up)
     first = W[0] / leak[0]
     W[0] = 0.0
     for k in range(1, W.shape[0]):
@@ -247,7 +247,7 @@ def iterate_in_band(tables, band, W):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def followed(tables, band, action):  # type: ignore[no-untyped-def]
+def policy_in_band(tables, band, action):  # type: ignore[no-untyped-def]
     """gamma K and the source of the chain of a policy, in a band."""
     r, successors, P = tables.rewards, tables.successors, tables.transitions
     X, low = action.shape[0], band.low
@@ -265,8 +265,8 @@ def followed(tables, band, action):  # type: ignore[no-untyped-def]
 @compiled
 def values(tables, band, action):  # type: ignore[no-untyped-def]
     """V^pi of a policy."""
-    G, W = followed(tables, band, action)
-    first = put_back(G, W, tables.discount, band.low, band.up)
+    G, W = policy_in_band(tables, band, action)
+    first = solve_in_band(G, W, tables.discount, band.low, band.up)
     V = np.empty(action.shape[0])
     for i in range(V.shape[0]):
         V[band.state[i]] = W[i] + first
@@ -279,8 +279,8 @@ def improve(tables, band, action, V):  # type: ignore[no-untyped-def]
     r, successors, P, gamma = tables.rewards, tables.successors, tables.transitions, tables.discount
     X, A, B = P.shape
     state, place, low, up = band.state, band.place, band.low, band.up
-    G, source = followed(tables, band, action)
-    leak, leave = taken_out(G, source, gamma, low, up)
+    G, source = policy_in_band(tables, band, action)
+    leak, leave = eliminate(G, source, gamma, low, up)
     W, alpha, escape = np.zeros(X), np.zeros(up + 1), np.zeros(up + 1)  # of the places k, ..., k + up
     first, changed = 0.0, 0
     for k in range(X):

@@ -91,7 +91,7 @@ def transpose(chain, source):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
+def eliminate(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
     """Take the states of gamma K = G out of the chain, one by one, last first, by sums of nonnegative numbers only.
 
     This is the elimination of Grassmann, Taksar and Heyman (1985) for the chain that ends with probability 1 - gamma at
@@ -119,7 +119,7 @@ def take_out(G, gamma, leak, leave):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def put_back(G, leak, leave, W):  # type: ignore[no-untyped-def]
+def back_substitute(G, leak, leave, W):  # type: ignore[no-untyped-def]
     """W <- V - V(0), from the sources W and states taken out; one thread's."""
     X = W.shape[0]
     for k in range(X - 1, 0, -1):
@@ -141,9 +141,9 @@ def values_of_small(tables, policy, G, leak, leave, W):  # type: ignore[no-untyp
     Relative values are computed as such, so that they keep their digits where V is large.
     """
     fill_kernel(tables, policy, G, W)
-    take_out(G, tables.discount, leak, leave)
+    eliminate(G, tables.discount, leak, leave)
     if first():
-        put_back(G, leak, leave, W)
+        back_substitute(G, leak, leave, W)
     sync()
 
 
@@ -182,7 +182,7 @@ def eliminated_occupancy(tables, policy, source):  # type: ignore[no-untyped-def
     X = policy.shape[0]
     G, leak, leave = np.empty((X, X)), np.empty(X), np.empty(X)
     fill_kernel(tables, policy, G, leak)
-    take_out(G, tables.discount, leak, leave)
+    eliminate(G, tables.discount, leak, leave)
     nu = source.copy()
     for k in range(X - 1, 0, -1):
         for j in range(k):

@@ -118,7 +118,7 @@ def evaluate(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> Evaluation:
     single = batch.ndim == 2
     batch = distributions(batch[None] if single else batch)
     arrays = tables(mdp)
-    V, Q, returns, error = _evaluate(arrays, batch, mdp.initial, tol, started(arrays, batch))
+    V, Q, returns, error = _evaluate(arrays, batch, mdp.initial, tol, starting_values(arrays, batch))
     return Evaluation(V[0], Q[0], returns[0], error[0]) if single else Evaluation(V, Q, returns, error)
 
 
@@ -153,7 +153,7 @@ def return_of(mdp: AnyMDP, policy: ArrayLike, tol: float = 1e-10) -> float | Flo
     return returns if np.ndim(returns) else float(returns)
 
 
-def started(tables: Tables, batch: Array) -> Array:
+def starting_values(tables: Tables, batch: Array) -> Array:
     """Where to start from: 0, or V^pi up to rounding and a constant if the chain is long and narrow   (n, X)."""
     start = np.zeros(batch.shape[:2])
     if batch.shape[1] >= LONG:

@@ -288,11 +288,6 @@ def here_is(memory: Memory) -> Iterator[None]:
         _current.pop()
 
 
-def constant_there(array: Array) -> Any:
-    """`ravi._jit.teams.beside` on the GPU; the copy is kept from its first use on."""
-    return _current[-1].of(array)
-
-
 def _over(n, arguments):  # type: ignore[no-untyped-def]
     for i in teams.seeds(n):
         loop(i, i + 1, *arguments)
@@ -325,4 +320,4 @@ def over_seeds_there(looped: Callable[..., Any], n: int, arguments: tuple[Any, .
         _loop_kernel(looped, threads)[shape[0], shape[1], stream](n, teams.map_leaves(there, arguments))
 
 
-teams.gpu = teams.Gpu(over_seeds_there, constant_there)
+teams.gpu = teams.Gpu(over_seeds_there, lambda array: _current[-1].of(array))  # whose copies are kept

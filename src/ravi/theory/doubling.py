@@ -53,7 +53,7 @@ def phases(steps: int, first: int = 1) -> int:
     return ((T - 1) // l + 1).bit_length()
 
 
-def summed(parts: Sequence[Bound], horizon: float) -> Bound:
+def sum_of_phases(parts: Sequence[Bound], horizon: float) -> Bound:
     """The bounds of all phases, and gamma H for every change of phase."""
     changes = (len(parts) - 1) * constants.expected_padding(horizon)
     return bound(
@@ -72,7 +72,7 @@ def tabular(horizon: float, states: int, actions: int, steps: int, *, first: int
         S = bonus_sum(H, X, A, l, constants.beta_tabular(H, X, A, end, 1 / l))
         return generic.corrected(H, A, l, S, delta=1 / l)
 
-    return summed([plan(l, end) for l, end in _lengths(T, first)], H)
+    return sum_of_phases([plan(l, end) for l, end in _lengths(T, first)], H)
 
 
 def linear_mixture(
@@ -87,7 +87,7 @@ def linear_mixture(
         S = beta * mixture.norm_sum(H, d, l, bound=B, regularization=lam)
         return generic.corrected(H, actions, l, S, delta=1 / l)
 
-    return summed([plan(l, end) for l, end in _lengths(T, first)], H)
+    return sum_of_phases([plan(l, end) for l, end in _lengths(T, first)], H)
 
 
 def sharp(
@@ -106,7 +106,7 @@ def sharp(
         l = length(i, first)
         eta = constants.eta_balanced(H, actions, l, S, M) if etas is None else etas[i]
         parts.append(generic.sharp(H, actions, l, S, delta=1 / l, eta=eta, inner_steps=M).plus(more))
-    return summed(parts, H)
+    return sum_of_phases(parts, H)
 
 
 def plus(horizon: float, states: int, actions: int, steps: int, *, inner_steps: int = 1, first: int = 1) -> Bound:
