@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ravi.learners.posterior.draws import OWN, _four_sticks, atoms
 from ravi.testing import bits, spy
+from ravi.validation import InputError
 
-__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "drawn_rows", "script", "spy"]
+__all__ = ["COMMAND", "assert_same_bits", "bits", "dense", "drawn_rows", "refuses", "script", "spy"]
 
 COMMAND = str(Path(sys.executable).with_name("ravi"))  # as it is installed: it does not look in the current folder
 
@@ -38,6 +40,12 @@ def assert_same_bits(one, other):
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].tobytes() == other[name].tobytes(), name
+
+
+def refuses(message, call, *arguments, by=InputError, **options):
+    """The call ends in an error of the user that says this."""
+    with pytest.raises(by, match=message):
+        call(*arguments, **options)
 
 
 def script(name):

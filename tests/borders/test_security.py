@@ -190,10 +190,10 @@ def test_an_agent_names_a_module_only_with_consent(mark, tmp_path):
     with pytest.raises(InputError, match="it was made with learner trapped:mine, not uniform"):
         Agent.load(path, "uniform")
     assert not mark.exists()
-    assert Agent.load(path, allow_code=True).given == "trapped:mine"
+    assert Agent.load(path, allow_code=True).source == "trapped:mine"
     assert mark.exists()
     assert Agent.load(path, "trapped:mine").time == 0
-    assert Discovery.load(tmp_path / "it.discovery", allow_code=True).agent.given == "trapped:mine"
+    assert Discovery.load(tmp_path / "it.discovery", allow_code=True).agent.source == "trapped:mine"
 
 
 def test_a_checkpoint_of_learn_is_taken_up_with_the_learner_that_was_typed(mark, tmp_path):

@@ -64,6 +64,8 @@ def test_run_prints_for_people_too():
 
 def test_hardness_says_what_is_infinite():
     assert "diameter      14.722" in ravi("hardness", "riverswim/6").stdout
+    gap = json.loads(ravi("hardness", "riverswim/6", "--json").stdout)
+    assert 0 < gap["smallest_gap"] <= gap["smallest_gap_at_most"] < np.inf
     found = json.loads(ravi("hardness", "trap", "--json").stdout)
     assert found["diameter"] is None
     assert "cannot be reached" in found["notes"][0]

@@ -9,6 +9,7 @@ import pytest
 
 from ravi import importers
 from ravi.validation import InputError
+from tests.helpers import refuses
 from tests.importers.test_files import CSV, LAB, POMDP, SREW, STA, TRA, TREW
 
 JUNK = (
@@ -74,5 +75,4 @@ def test_any_word_of_a_file_may_be_another(name, there):
         with suppress(InputError):
             reads()
     (there / name).write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=rf"{name} cannot be read as a text"):
-        reads()
+    refuses(rf"{name} cannot be read as a text", reads)

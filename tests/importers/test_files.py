@@ -9,7 +9,7 @@ import pytest
 import ravi
 from ravi import cli, importers
 from ravi.live.policies import Policy
-from ravi.validation import InputError
+from tests.helpers import refuses
 from tests.importers.test_models import values
 
 TRA = """3 5 7
@@ -111,15 +111,15 @@ def test_a_transition_that_stands_twice_is_paid_twice_and_a_deadlock_earns_what_
 )  # fmt: skip
 def test_what_is_wrong_in_prisms_files_is_told_by_line(here, files, told):
     here(**files)
-    with pytest.raises(InputError, match=told):
-        importers.prism("model.tra", 0.9)
+    refuses(told, importers.prism, "model.tra", 0.9)
 
 
 def test_rewards_must_be_there(here, tmp_path):
     (tmp_path / "model.srew").unlink()
     (tmp_path / "model.trew").unlink()
-    with pytest.raises(InputError, match=r"there is no model.srew and no model.trew: rewards of states or of trans"):
-        importers.prism("model.tra", 0.9)
+    refuses(
+        r"there is no model.srew and no model.trew: rewards of states or of trans", importers.prism, "model.tra", 0.9
+    )
 
 
 # pomdp.org
@@ -220,8 +220,7 @@ def test_another_discount_may_be_given_than_a_file_has(here):
 )  # fmt: skip
 def test_what_is_wrong_in_pomdp_orgs_files_is_told_by_line(here, old, new, told):
     here(m_mdp=POMDP.replace(old, new, 1))
-    with pytest.raises(InputError, match=told):
-        importers.pomdp("m.mdp")
+    refuses(told, importers.pomdp, "m.mdp")
 
 
 # A table of transitions.
@@ -264,10 +263,13 @@ def test_a_label_is_a_whole_number_where_all_of_a_column_are(here):
     assert states("01,0,1,1,1", "1,0,01,1,0") == ["01", "1"]
     assert states("²,0,1,1,1", "1,0,²,1,0") == ["²", "1"]
     for wrong, place in ((",0,1,1,1", "state"), ("1,,1,1,1", "action"), ("1,0, ,1,1", "next")):
-        with pytest.raises(InputError, match=rf"m.csv, line 3: {place} is empty, not a text or a whole number"):
-            states("1,0,1,1,1", wrong)
-    with pytest.raises(InputError, match="row 1: state is nan, not a text or a whole number"):
-        importers.table({"s": ["a", np.nan], "a": [0, 0], "y": ["a", "a"], "p": [1, 1], "r": [0, 1]}, 0.5)
+        refuses(rf"m.csv, line 3: {place} is empty, not a text or a whole number", states, "1,0,1,1,1", wrong)
+    refuses(
+        "row 1: state is nan, not a text or a whole number",
+        importers.table,
+        {"s": ["a", np.nan], "a": [0, 0], "y": ["a", "a"], "p": [1, 1], "r": [0, 1]},
+        0.5,
+    )
 
 
 def test_tables_of_pyarrow_and_numbers_of_numpy_are_taken():
@@ -294,21 +296,16 @@ def test_tables_of_pyarrow_and_numbers_of_numpy_are_taken():
 )
 def test_what_is_wrong_in_a_table_is_told_by_line(here, old, new, told):
     here(m_csv=CSV.replace(old, new, 1))
-    with pytest.raises(InputError, match=told):
-        importers.table("m.csv", 0.9)
+    refuses(told, importers.table, "m.csv", 0.9)
 
 
 def test_what_is_no_table_is_told(here):
     here(m_csv="")
-    with pytest.raises(InputError, match=r"m.csv is empty; its first line has the names"):
-        importers.table("m.csv", 0.9)
+    refuses(r"m.csv is empty; its first line has the names", importers.table, "m.csv", 0.9)
     here(m_csv=CSV)
-    with pytest.raises(InputError, match=r"initial is 'nowhere', which is no state of"):
-        importers.table("m.csv", 0.9, initial="nowhere")
-    with pytest.raises(InputError, match="the table is 5, not the path of a CSV file, a DataFrame or a dict"):
-        importers.table(5, 0.9)
-    with pytest.raises(InputError, match=r"there is no file none.csv"):
-        importers.table("none.csv", 0.9)
+    refuses(r"initial is 'nowhere', which is no state of", importers.table, "m.csv", 0.9, initial="nowhere")
+    refuses("the table is 5, not the path of a CSV file, a DataFrame or a dict", importers.table, 5, 0.9)
+    refuses(r"there is no file none.csv", importers.table, "none.csv", 0.9)
 
 
 # Where ids and files are resolved.
@@ -325,28 +322,20 @@ def test_commands_and_ravi_mdp_take_them_all(here, monkeypatch, capsys):
         assert json.loads(capsys.readouterr().out)["return_in_units"] == pytest.approx(at, rel=1e-9)
     assert ravi.mdp("model.tra", discount=0.9).digest == ravi.mdp("model.tra,discount=0.9").digest
     assert ravi.mdp("m.mdp", discount=0.5).discount == 0.5
-    with pytest.raises(InputError, match=r"model.tra has no discount: write model.tra,discount=0.95"):
-        ravi.mdp("model.tra")
-    with pytest.raises(InputError, match=r"model.lab belongs to a model; give model.tra"):
-        ravi.mdp("model.lab")
+    refuses(r"model.tra has no discount: write model.tra,discount=0.95", ravi.mdp, "model.tra")
+    refuses(r"model.lab belongs to a model; give model.tra", ravi.mdp, "model.lab")
     ravi.mdp("riverswim/3").save("swim.mdp")
     assert ravi.mdp("swim.mdp").states == 3
-    with pytest.raises(InputError, match=r"swim.mdp is a file of ravi's own, which says its discount"):
-        ravi.mdp("swim.mdp,discount=0.9")
-    with pytest.raises(InputError, match=r"there is no file none.tra$"):
-        ravi.mdp("none.tra,discount=0.9")
-    with pytest.raises(InputError, match="has none of the formats that ravi reads"):
-        importers.read("m.xlsx", 0.9)
+    refuses(r"swim.mdp is a file of ravi's own, which says its discount", ravi.mdp, "swim.mdp,discount=0.9")
+    refuses(r"there is no file none.tra$", ravi.mdp, "none.tra,discount=0.9")
+    refuses("has none of the formats that ravi reads", importers.read, "m.xlsx", 0.9)
 
 
 @pytest.mark.parametrize("path", ["model.drn", "model.drn,discount=0.9"])
 def test_a_file_of_an_unknown_format_is_not_called_ravis_own(here, path):
     """Storm's DRN, say."""
     here(model_drn="// Exported by storm\n@type: MDP\n@parameters\n\n@nr_states\n1\n@model\nstate 0 init\n")
-    with pytest.raises(
-        InputError, match=r"^model.drn has none of the formats that ravi reads: .tra, .csv, .mdp, .pomdp, and its"
-    ):
-        ravi.mdp(path)
+    refuses(r"^model.drn has none of the formats that ravi reads: .tra, .csv, .mdp, .pomdp, and its", ravi.mdp, path)
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -13,7 +13,7 @@ from scipy import sparse
 import ravi
 from ravi import importers
 from ravi.live.policies import Policy
-from ravi.validation import InputError
+from tests.helpers import refuses
 
 
 def values(model):
@@ -65,12 +65,14 @@ def test_quantecon_has_the_values_of_its_own_solver(form):
 
 
 def test_quantecon_says_what_is_wrong():
-    with pytest.raises(InputError, match="is not a DiscreteDP: it has no Q, beta"):
-        importers.quantecon(SimpleNamespace(R=1))
+    refuses("is not a DiscreteDP: it has no Q, beta", importers.quantecon, SimpleNamespace(R=1))
     R, Q = growth()
     R[3, 1] = np.nan
-    with pytest.raises(InputError, match="R of state 3, action 1 is nan; it is a number, or -inf"):
-        importers.quantecon(SimpleNamespace(R=R, Q=Q, beta=0.9))
+    refuses(
+        "R of state 3, action 1 is nan; it is a number, or -inf",
+        importers.quantecon,
+        SimpleNamespace(R=R, Q=Q, beta=0.9),
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,8 +90,7 @@ def test_quantecon_says_what_is_wrong():
 )  # fmt: skip
 def test_quantecon_says_the_shapes_and_probabilities_that_it_takes(changed, told):
     ddp = {"R": np.ones((2, 2)), "Q": np.full((2, 2, 2), 0.5), "beta": 0.9}
-    with pytest.raises(InputError, match=told):
-        importers.quantecon(SimpleNamespace(**ddp | changed))
+    refuses(told, importers.quantecon, SimpleNamespace(**ddp | changed))
 
 
 # pymdptoolbox: the forest, and the small example.
@@ -148,8 +149,15 @@ def test_rewards_from_0_to_1_are_taken_as_they_are_the_ends_included(r):
 def test_a_reward_just_outside_is_scaled_here_and_refused_by_an_mdp(r):
     low, high = min(0.5, r), max(0.5, r)
     assert importers.mdptoolbox([[[0.5, 0.5], [0.8, 0.2]]], (0.5, r), 0.9).mdp.units == (low, high)
-    with pytest.raises(InputError, match="outside"):
-        ravi.MDP(rewards=[[r]], successors=np.zeros((1, 1, 1), int), transitions=[[[1.0]]], initial=0, discount=0.9)
+    refuses(
+        "outside",
+        ravi.MDP,
+        rewards=[[r]],
+        successors=np.zeros((1, 1, 1), int),
+        transitions=[[[1.0]]],
+        initial=0,
+        discount=0.9,
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,8 +175,7 @@ def test_a_reward_just_outside_is_scaled_here_and_refused_by_an_mdp(r):
     ],
 )
 def test_what_is_no_model_is_told(P, R, told):
-    with pytest.raises(InputError, match=told):
-        importers.mdptoolbox(P, R, 0.9)
+    refuses(told, importers.mdptoolbox, P, R, 0.9)
 
 
 # Tables by state, action and successor.
@@ -190,10 +197,8 @@ def test_tables_are_those_of_from_dense_in_any_units():
     )
     found = importers.colosseum(of_colosseum, mdp.discount).mdp
     assert ravi.solve(found).optimum == pytest.approx(ravi.solve(mdp).optimum, abs=1e-5)
-    with pytest.raises(InputError, match="is not an MDP of Colosseum"):
-        importers.colosseum(T, 0.9)
-    with pytest.raises(InputError, match=r"T has shape \(3, 7, 7\), not \(S, A, S\)"):
-        importers.tables(np.moveaxis(T, 0, 1), mdp.rewards, 0.9)
+    refuses("is not an MDP of Colosseum", importers.colosseum, T, 0.9)
+    refuses(r"T has shape \(3, 7, 7\), not \(S, A, S\)", importers.tables, np.moveaxis(T, 0, 1), mdp.rewards, 0.9)
 
 
 class Sea:
@@ -233,12 +238,9 @@ def test_a_deterministic_environment_of_bsuite_has_its_table():
     right = sum(0.9**t * (-0.01 / 4) for t in range(3)) + 0.9**3 * (1 - 0.01 / 4)
     assert values(model)[0] == pytest.approx(right, abs=1e-10)
     assert ravi.solve(importers.bsuite(Sea(places=2), 0.9, resets=50).mdp).optimum > 0
-    with pytest.raises(InputError, match=r"Sea is not a function of its observation: action . in state"):
-        importers.bsuite(Sea(slips=True), 0.9)
-    with pytest.raises(InputError, match="more than 5 states: most= allows more"):
-        importers.bsuite(Sea(), 0.9, most=5)
-    with pytest.raises(InputError, match="is not an environment of dm_env: it has no reset, step, action_spec"):
-        importers.bsuite(5, 0.9)
+    refuses(r"Sea is not a function of its observation: action . in state", importers.bsuite, Sea(slips=True), 0.9)
+    refuses("more than 5 states: most= allows more", importers.bsuite, Sea(), 0.9, most=5)
+    refuses("is not an environment of dm_env: it has no reset, step, action_spec", importers.bsuite, 5, 0.9)
 
 
 class Walk:
@@ -263,10 +265,8 @@ class Walk:
 
 def test_steps_of_bsuite_have_the_discount_of_the_table():
     assert values(importers.bsuite(Walk(), 0.9))[0] == pytest.approx(0.81, abs=1e-9)
-    with pytest.raises(InputError, match=r"Walk has a step of discount 0.5: a step of discount 1 is read"):
-        importers.bsuite(Walk(inner=0.5), 0.9)
-    with pytest.raises(InputError, match=r"Walk has a last step of discount 1: it cuts the episode"):
-        importers.bsuite(Walk(last=1.0), 0.9)
+    refuses(r"Walk has a step of discount 0.5: a step of discount 1 is read", importers.bsuite, Walk(inner=0.5), 0.9)
+    refuses(r"Walk has a last step of discount 1: it cuts the episode", importers.bsuite, Walk(last=1.0), 0.9)
 
 
 @pytest.mark.parametrize(
@@ -280,5 +280,4 @@ def test_steps_of_bsuite_have_the_discount_of_the_table():
     ],
 )
 def test_what_is_no_table_in_bsuite_is_told(environment, told):
-    with pytest.raises(InputError, match=told):
-        importers.bsuite(environment, 0.9)
+    refuses(told, importers.bsuite, environment, 0.9)

@@ -6,7 +6,7 @@ import pytest
 import ravi
 from ravi import importers
 from ravi.live.policies import evaluate
-from ravi.validation import InputError
+from tests.helpers import refuses
 
 
 def log_of(mdp, n, seed, policy=None):
@@ -55,8 +55,7 @@ def test_resets_are_where_the_log_says_so_and_nowhere_else():
         assert found.low <= 9.5 <= found.high  # false alarm: at most 0.05 each, and the seeds are fixed
     rows = [row[:4] for row in cut(0)]
     told = r"row 5: the state is 1, but the row before leads to 0, and neither an end nor another episode is between"
-    with pytest.raises(InputError, match=told + r".* a column `episode`, or give the first state as initial="):
-        importers.plays(of_rows(rows), 0.9)
+    refuses(told + r".* a column `episode`, or give the first state as initial=", importers.plays, of_rows(rows), 0.9)
     assert importers.plays(of_rows(rows), 0.9, initial={0: 0.5, 1: 0.5}, reward_range=(0, 1)).low < 9.5
 
 
@@ -70,11 +69,19 @@ def test_after_an_end_comes_a_reset(name):
 
 def test_rows_that_are_not_in_order_are_told():
     rows = cut(0, 3)
-    with pytest.raises(InputError, match=r"row 2: episode 0 comes again after another; the rows of an episode stand"):
-        importers.plays(of_rows([rows[0], rows[5], rows[1]], "episode"), 0.9)
+    refuses(
+        r"row 2: episode 0 comes again after another; the rows of an episode stand",
+        importers.plays,
+        of_rows([rows[0], rows[5], rows[1]], "episode"),
+        0.9,
+    )
     back = [(x, 0, 0.0, x + 1, 0) for x in (2, 1, 0)]
-    with pytest.raises(InputError, match=r"row 1: the state is 1, but the row before leads to 3.* Rows must be"):
-        importers.plays(of_rows(back, "episode"), 0.9)
+    refuses(
+        r"row 1: the state is 1, but the row before leads to 3.* Rows must be",
+        importers.plays,
+        of_rows(back, "episode"),
+        0.9,
+    )
 
 
 def test_with_many_plays_the_pessimistic_policy_is_a_good_one():
@@ -177,5 +184,4 @@ def test_columns_may_have_the_names_that_logs_of_environments_use():
 )  # fmt: skip
 def test_what_is_no_log_is_told(tmp_path, text, options, told):
     (tmp_path / "log.csv").write_text(text)
-    with pytest.raises(InputError, match=told):
-        importers.plays(tmp_path / "log.csv", 0.9, **options)
+    refuses(told, importers.plays, tmp_path / "log.csv", 0.9, **options)

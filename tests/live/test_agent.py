@@ -17,7 +17,7 @@ from ravi.runtime import archive, tree
 from ravi.runtime.api import run
 from ravi.testing import MDPS
 from ravi.validation import InputError, StreamError
-from tests.helpers import dense
+from tests.helpers import dense, refuses
 from tests.support.learners import LEARNERS
 
 T = 400
@@ -142,7 +142,7 @@ def test_a_learner_reads_rewards_and_start_anew_at_every_plan(learner):
     world = ids.mdp("garnet/6,2,3,discount=0.8")
     live = world_of(agent(learner, None, T, states=6, actions=2, discount=0.8), world, 100)
     live._add()
-    built = ids.learner(learner, live.table.problem(), T)  # anew, with what is known now
+    built = ids.learner(learner, live.table.view(), T)  # anew, with what is known now
     states = [tree.copy(live.state), tree.copy(live.state)]
     plans = [dict(tree.leaves(one.plan(state))) for one, state in zip((live.learner, built), states, strict=True)]
     for name, leaf in plans[0].items():
@@ -213,8 +213,7 @@ def small(**more):
 )
 def test_a_bad_stream_is_told_and_changes_nothing(call, message):
     live, other = small(), small()
-    with pytest.raises(StreamError, match=re.escape(message)):
-        call(live)
+    refuses(re.escape(message), call, live, by=StreamError)
     for one in (live, other):
         a = one._acted[1] if one._acted else one.act(0)
         one.observe(0, a, 1, 0.5, cut=True)
@@ -236,16 +235,14 @@ def test_after_a_bad_answer_the_right_one_is_taken():
 def test_a_jump_without_a_reset_is_told():
     live = small(discount=0.999)
     live.observe(0, live.act(0), 1, 0.5)
-    with pytest.raises(StreamError, match="the state is 2, but the step before led to 1, without a reset"):
-        live.act(2)
+    refuses("the state is 2, but the step before led to 1, without a reset", live.act, 2, by=StreamError)
     live.act(1)
 
 
 def test_no_more_plays_than_were_asked_for():
     live = world_of(small(), ids.mdp("garnet/3,2,2,discount=0.5"), 50)
     assert live.done
-    with pytest.raises(StreamError, match="all 50 steps are made"):
-        live.act(0)
+    refuses("all 50 steps are made", live.act, 0, by=StreamError)
 
 
 def test_a_mixture_rules_out_what_no_simulator_allows():
@@ -328,8 +325,7 @@ def test_a_learner_of_ones_own_goes_on_if_it_is_given_again(tmp_path):
 
     live = world_of(agent(mine, None, 50, states=3, actions=2, discount=0.5), world, 20)
     live.save(tmp_path / "mine.agent")
-    with pytest.raises(InputError, match="has no id: give the learner itself"):
-        Agent.load(tmp_path / "mine.agent")
+    refuses("has no id: give the learner itself", Agent.load, tmp_path / "mine.agent")
     assert everything(Agent.load(tmp_path / "mine.agent", mine)) == everything(live)
     with pytest.raises(InputError, match="it is of ravi-ucb, not of psrl"):
         Agent.load(tmp_path / "mine.agent", lambda problem, steps: ids.learner("psrl", problem, steps))
@@ -349,12 +345,18 @@ def test_what_cannot_be_built_is_told():
     ]:
         with pytest.raises(InputError, match=re.escape(message)):
             agent("ravi-ucb", given.pop("problem", None), 10, **given)
-    with pytest.raises(InputError, match="kernel nobody knows"):
-        agent("optimum", world.problem, 10)
-    with pytest.raises(InputError, match="has no features"):
-        agent("ravi-ucb/mixture", None, 10, states=3, actions=2, discount=0.5)
-    with pytest.raises(InputError, match="simulates rewards that are unknown, and on a stream they are unknown"):
-        agent("ravi-ucb/unknown-rewards", None, 10, states=3, actions=2, discount=0.5)
+    refuses("kernel nobody knows", agent, "optimum", world.problem, 10)
+    refuses("has no features", agent, "ravi-ucb/mixture", None, 10, states=3, actions=2, discount=0.5)
+    refuses(
+        "simulates rewards that are unknown, and on a stream they are unknown",
+        agent,
+        "ravi-ucb/unknown-rewards",
+        None,
+        10,
+        states=3,
+        actions=2,
+        discount=0.5,
+    )
 
 
 @pytest.mark.parametrize("learner", ["politex", "mdp-exp2", "ravi-ucb", "q-learning"])
@@ -389,8 +391,7 @@ def test_a_table_that_cannot_grow_stays_as_it_was():
     """fopo takes few states only: what is told leaves a table that goes on."""
     live = agent("fopo", None, 50, states=4, actions=2, discount=0.9)
     a = live.act(0)
-    with pytest.raises(InputError, match="fopo searches over policies"):
-        live.grow(400, 2)
+    refuses("fopo searches over policies", live.grow, 400, 2)
     live.observe(0, a, 3, 0.5)
     live.act(3)
     assert live.table.sizes[:2] == (4, 2)
@@ -420,9 +421,7 @@ def test_a_file_with_arrays_of_other_shapes_is_refused(tmp_path):
     for name in ("rewards.weight", "starts", "over", "deadline", "moves"):
         for wrong in (np.zeros(0), np.zeros((2, 2)), np.zeros(arrays[name].shape, np.float32)):
             archive.write(tmp_path / "two.agent", "agent", told, arrays | {name: wrong})
-            with pytest.raises(InputError, match="cannot go on from"):
-                Agent.load(tmp_path / "two.agent")
+            refuses("cannot go on from", Agent.load, tmp_path / "two.agent")
     for seed in (None, -1, 10**30, "x"):
         archive.write(tmp_path / "two.agent", "agent", told | {"seed": seed}, arrays)
-        with pytest.raises(InputError, match="seed"):
-            Agent.load(tmp_path / "two.agent")
+        refuses("seed", Agent.load, tmp_path / "two.agent")

@@ -86,5 +86,5 @@ def test_the_table_is_that_of_the_environment(sab):
 def test_it_is_learned_with_nothing_said(options, most):
     """A natural pays 1.5 where natural=True, unless sab=True, by which it is of no effect."""
     found = ravi.learn(gymnasium.make("Blackjack-v1", **options), steps=3000)
-    assert found.agent.table.told.units == (-1, most)
+    assert found.agent.table.problem.units == (-1, most)
     assert choices.known_range(gymnasium.make("Blackjack-v1", natural=True)) == (-1, 1)

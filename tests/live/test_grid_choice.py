@@ -10,7 +10,8 @@ from ravi.live import grid_choice
 from ravi.live.learning import Broken
 from ravi.live.local_linear import LocalLinear, StepMemory
 from ravi.live.policies import evaluate
-from ravi.validation import InputError, StreamError
+from ravi.validation import StreamError
+from tests.helpers import refuses
 
 
 class Point(gym.Env):
@@ -78,9 +79,9 @@ def learned(env, steps, **given):
 
 def test_a_point_finds_its_goal_in_a_plane_without_bounds():
     made = learned(Point(), 5000)
-    assert isinstance(made.agent.given, LocalLinear)
+    assert isinstance(made.agent.source, LocalLinear)
     assert made.plays == 5000
-    assert made.agent.table.told.units == (-1, 0)
+    assert made.agent.table.problem.units == (-1, 0)
     steps = [each.steps for each in made.policy().play(Point(), episodes=30, limit=200)]
     assert np.mean(steps) <= 25
 
@@ -88,7 +89,7 @@ def test_a_point_finds_its_goal_in_a_plane_without_bounds():
 def test_rewards_that_were_never_met_widen_the_range():
     """The warm-up of this seed does not come to the goal, which pays 5 where all else pays nothing."""
     made = learned(Point(costs=0.0, pays=5.0), 5000)
-    assert made.agent.table.told.units == (0, 5)
+    assert made.agent.table.problem.units == (0, 5)
     assert made.agent.state.earned.min() >= 0
     assert made.agent.state.earned.max() <= 1
     assert all(each in (0.0, 5.0) for each in np.round(made.agent.cycles, 9))
@@ -172,8 +173,7 @@ def test_a_checkpoint_goes_on(tmp_path):
 
 
 def test_what_breaks_in_the_warm_up_is_said():
-    with pytest.raises(StreamError, match=r"step 10: it raised RuntimeError: a broken point"):
-        learned(Point(fail=10), 1200)
+    refuses(r"step 10: it raised RuntimeError: a broken point", learned, Point(fail=10), 1200, by=StreamError)
 
 
 def test_what_is_chosen_is_said_and_can_be_said():
@@ -183,8 +183,9 @@ def test_what_is_chosen_is_said_and_can_be_said():
     given = learned(Point(), 400, grid=ravi.Grid(-1, 2, [20, 20], "clip"), reward_range=(-1, 0))
     assert given.environment["observations"]["bins"] == [20, 20]
     assert "grid 20 x 20 cells (given); rewards from -1 to 0 (given)" in str(given)
-    with pytest.raises(StreamError, match="the reward is -1, outside its range from 0 to 1"):
-        learned(Point(), 400, reward_range=(0, 1))
+    refuses(
+        "the reward is -1, outside its range from 0 to 1", learned, Point(), 400, by=StreamError, reward_range=(0, 1)
+    )
 
 
 def test_one_step_is_enough_to_begin():
@@ -211,7 +212,7 @@ def test_a_grid_that_grows_keeps_its_steps_and_its_policy():
     state = made.agent.state
     state.policy[0, :-1] = np.eye(4)[np.arange(100) % 4]
     real, moves = state.before[0] * 0.1, state.move[0] * 0.1
-    to = smooth.relaid(state, np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
+    to = smooth.resized(state, np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
     assert smooth.grid.low == [-1, 0]
     assert smooth.grid.high == [1, 2]
     assert np.allclose(state.before[0] * [0.2, 0.2] + [-1, 0], real, atol=1e-12)
@@ -251,8 +252,7 @@ BOX = gym.spaces.Box(0, 1, (2,))
     ],
 )
 def test_what_is_too_much_is_said(observations, actions, given, said):
-    with pytest.raises(InputError, match=said):
-        learned(Wide(observations, actions), 400, **given)
+    refuses(said, learned, Wide(observations, actions), 400, **given)
 
 
 def test_six_coordinates_are_not_too_many():

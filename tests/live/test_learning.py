@@ -17,6 +17,7 @@ from ravi.live.agent import Agent
 from ravi.live.learning import Broken, Halted, learn
 from ravi.live.policies import evaluate
 from ravi.validation import InputError
+from tests.helpers import refuses
 from tests.live.test_agent import everything, is_told, needs_features
 from tests.support.learners import LEARNERS
 
@@ -59,16 +60,13 @@ def test_every_learner_drives_a_live_environment(learner, termination):
     name = learner.split(",")[0]
     given = {"termination": termination}
     if ids.LEARNERS[name].oracle:
-        with pytest.raises(InputError, match="kernel nobody knows"):
-            learn(Corridor(), learner, 100, **MOST, **given)
+        refuses("kernel nobody knows", learn, Corridor(), learner, 100, **MOST, **given)
         return
     if name.endswith("/unknown-rewards"):
-        with pytest.raises(InputError, match="simulates rewards"):
-            learn(Corridor(), learner, 100, **MOST, **given)
+        refuses("simulates rewards", learn, Corridor(), learner, 100, **MOST, **given)
         return
     if not needs_features(learner) and is_told(learner):
-        with pytest.raises(InputError, match="give a problem that has them all, or support=off"):
-            learn(Corridor(), learner, 100, **MOST, **given)
+        refuses("give a problem that has them all, or support=off", learn, Corridor(), learner, 100, **MOST, **given)
         learner = f"{learner},support=off"
     if needs_features(learner):
         lake = gym.make("FrozenLake-v1", max_episode_steps=-1)
@@ -94,40 +92,6 @@ def test_compiling_is_not_counted_as_the_time_of_learning(monkeypatch):
             return super().reset(**given)
 
     assert learn(Slow(), steps=20).seconds < 0
-
-
-def test_live_is_as_simulated():
-    """The MDP as an environment, driven by its own numbers: the learner ends where a simulated run ends."""
-    world = ids.mdp("garnet/6,2,3,discount=0.8")
-    key, T = 5, 500
-    made = ravi.run(SCALED, world, T, [key], record=["stream"])
-    x, y = (made.results[f"stream_{name}"][0].tolist() for name in ("state", "successor"))
-
-    class Replay(gym.Env):
-        observation_space, action_space = gym.spaces.Discrete(6), gym.spaces.Discrete(2)
-        t = 0
-
-        def reset(self, *, seed=None, options=None):
-            return x[self.t], {}
-
-        def step(self, action):
-            self.t += 1
-            return y[self.t - 1], float(world.rewards[x[self.t - 1], action]), False, False, {}
-
-    live = learn(Replay(), SCALED, T, problem=world.problem, termination="restart", seed=key, evaluate=0)
-    for name in ("data", "V", "Q", "policy"):
-        leaf, wanted = (getattr(state, name) for state in (live.agent.state, made.batch.state))
-        assert (wanted.moves == leaf.moves).all() if name == "data" else wanted.tobytes() == leaf.tobytes()
-
-
-def test_learning_finds_the_way():
-    made = learn(Corridor(), "psrl", 8000, reward_scale=0.0, **MOST)
-    table = made.table("planned")
-    assert (table[:4, 1] == 1).all()  # right, everywhere
-    assert made.earned.low < made.earned.value < made.earned.high
-    assert made.earned.value > -0.6
-    uniform = learn(Corridor(), "uniform", 8000, **MOST)
-    assert uniform.earned.high < made.earned.low
 
 
 def test_a_run_that_is_stopped_goes_on_bit_for_bit(tmp_path):
@@ -225,8 +189,15 @@ def test_a_grid_makes_states_of_a_box():
     made = learn("MountainCar-v0", SCALED, 2000, discount=0.95, grid=grid, reward_range=(-1, 0))
     assert made.agent.table.states == 49
     assert made.agent.visits.sum() == 2000
-    with pytest.raises(InputError, match="is continuous: say into how many cells"):
-        learn("MountainCar-v0", SCALED, 2000, discount=0.95, reward_range=(-1, 0))
+    refuses(
+        "is continuous: say into how many cells",
+        learn,
+        "MountainCar-v0",
+        SCALED,
+        2000,
+        discount=0.95,
+        reward_range=(-1, 0),
+    )
 
 
 def test_known_rewards_come_from_the_table_of_the_environment():
@@ -238,20 +209,18 @@ def test_known_rewards_come_from_the_table_of_the_environment():
 @pytest.mark.parametrize("learner", [None, "psrl"])
 def test_the_discount_is_the_same_for_every_learner_unless_it_is_given(learner):
     without, given = (learn("FrozenLake-v1", learner, 300, **more) for more in ({}, {"discount": 0.99}))
-    assert without.agent.table.told.discount == 0.99
+    assert without.agent.table.problem.discount == 0.99
     assert (without.agent.policy == given.agent.policy).all()
 
 
 def test_what_is_missing_is_told(tmp_path):
-    with pytest.raises(InputError, match="reward_range is missing: Corridor"):
-        learn(Corridor(), SCALED, 100, discount=0.9)
-    with pytest.raises(InputError, match="there is no folder"):
-        learn(Corridor(), SCALED, 100, checkpoint=tmp_path / "no" / "x", **MOST)
+    refuses("reward_range is missing: Corridor", learn, Corridor(), SCALED, 100, discount=0.9)
+    refuses("there is no folder", learn, Corridor(), SCALED, 100, checkpoint=tmp_path / "no" / "x", **MOST)
     world = ids.mdp("garnet/3,2,2,discount=0.9")
-    with pytest.raises(InputError, match="has 6 states and 2 actions"):
-        learn(Corridor(), SCALED, 100, problem=world.problem)
-    with pytest.raises(InputError, match=r"discount is 0.5, but garnet.* has 0.9"):
-        learn(Corridor(), SCALED, 100, problem=world.problem, discount=0.5)
+    refuses("has 6 states and 2 actions", learn, Corridor(), SCALED, 100, problem=world.problem)
+    refuses(
+        r"discount is 0.5, but garnet.* has 0.9", learn, Corridor(), SCALED, 100, problem=world.problem, discount=0.5
+    )
 
 
 def test_another_call_does_not_take_over_a_checkpoint(tmp_path):
@@ -267,11 +236,9 @@ def test_another_call_does_not_take_over_a_checkpoint(tmp_path):
         ({"reward_scale": 0.5}, "rewards"),
     ]:
         call = {"env": Corridor(), "learner": SCALED, "steps": 100} | MOST | other
-        with pytest.raises(InputError, match=message):
-            learn(**call, checkpoint=file)
+        refuses(message, learn, **call, checkpoint=file)
     (tmp_path / "bad").write_bytes(b"no")
-    with pytest.raises(InputError, match="not a ravi file"):
-        learn(Corridor(), SCALED, 100, checkpoint=tmp_path / "bad", **MOST)
+    refuses("not a ravi file", learn, Corridor(), SCALED, 100, checkpoint=tmp_path / "bad", **MOST)
 
 
 @pytest.mark.parametrize(
@@ -297,8 +264,7 @@ def test_policies():
     assert (made.policy("output").table == made.agent.output).all()
     for which in ("last", "output", "planned"):
         np.testing.assert_allclose(made.policy(which).table.sum(-1), 1)
-    with pytest.raises(InputError, match="policy"):
-        made.policy("best")
+    refuses("policy", made.policy, "best")
 
 
 def no_room(handle):
@@ -371,8 +337,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_environment(tmp_path):
 
 
 def test_states_that_are_discovered_are_not_those_of_a_table_or_a_problem():
-    with pytest.raises(InputError, match="numbers of their own"):
-        learn("FrozenLake-v1", SCALED, 100, discount=0.9, discover=True, rewards="known")
+    refuses("numbers of their own", learn, "FrozenLake-v1", SCALED, 100, discount=0.9, discover=True, rewards="known")
     world = ids.mdp("garnet/1,2,1")
     with pytest.raises(InputError, match="numbers of their own"):
         learn(ravi.gymnasium.make(world), SCALED, 100, problem=world.problem, discover=True)
@@ -382,12 +347,10 @@ def test_a_problem_has_its_range_and_a_checkpoint_its_problem(tmp_path):
     worlds = [ids.mdp(f"garnet/5,2,5,seed={seed}") for seed in (0, 1)]
     given = {"termination": "restart", "checkpoint": tmp_path / "one.agent"}
     envs = [ravi.gymnasium.make(world) for world in worlds]
-    with pytest.raises(InputError, match="reward_range is"):
-        learn(envs[0], SCALED, 100, problem=worlds[0].problem, reward_range=(-5, 5), **given)
+    refuses("reward_range is", learn, envs[0], SCALED, 100, problem=worlds[0].problem, reward_range=(-5, 5), **given)
     learn(envs[0], SCALED, 100, problem=worlds[0].problem, **given)
     envs[1].name = envs[0].name
-    with pytest.raises(InputError, match="another problem"):
-        learn(envs[1], SCALED, 100, problem=worlds[1].problem, **given)
+    refuses("another problem", learn, envs[1], SCALED, 100, problem=worlds[1].problem, **given)
     assert learn(envs[0], SCALED, 100, problem=worlds[0].problem, **given).plays == 100
 
 
@@ -405,8 +368,7 @@ def test_more_states_than_memory_holds_are_told():
     class Vast(Corridor):
         observation_space = gym.spaces.Discrete(2**45)
 
-    with pytest.raises(InputError, match="discover=True has room"):
-        learn(Vast(), SCALED, 100, **MOST)
+    refuses("discover=True has room", learn, Vast(), SCALED, 100, **MOST)
     assert learn(Vast(), SCALED, 100, discover=True, **MOST).plays == 100
 
 

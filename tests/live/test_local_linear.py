@@ -11,7 +11,7 @@ from ravi.live.grid import Grid
 from ravi.live.learning import Broken
 from ravi.live.local_linear import LocalLinear
 from ravi.live.policies import evaluate
-from ravi.validation import InputError
+from tests.helpers import refuses
 
 PI = np.pi
 SLIDE = Grid([0, -0.1], [1, 0.1], [12, 10], "clip")
@@ -49,7 +49,7 @@ def learned(steps=800, env=None, **given):
 def test_few_plays_of_a_sledge_are_enough():
     """0.01 (1 + ... + 10) > 0.5: no policy needs fewer than ten steps."""
     made = learned()
-    assert isinstance(made.agent.given, LocalLinear)
+    assert isinstance(made.agent.source, LocalLinear)
     assert made.agent.learner.name == "smooth"
     assert [each.steps for each in made.policy().play(Slide(), episodes=3, limit=50)] == [10, 10, 10]
 
@@ -122,7 +122,7 @@ def test_no_interval_speaks_of_a_cell():
 
 
 def test_other_choices_are_as_before():
-    assert learned(50, termination="restart").agent.given == "psrl/pooled"
+    assert learned(50, termination="restart").agent.source == "psrl/pooled"
     huge = Grid([0, -0.1], [1, 0.1], [1000, 1000], "clip")
     assert not LocalLinear.fits(huge)
 
@@ -135,9 +135,6 @@ def test_angles_are_cut_for_their_cosines_and_sines():
     assert grid.coordinates([0, -1, 2]) == [-PI / 2, 2]
     assert encoder_from(grid.plain()).plain() == grid.plain()
     assert "angles" not in SLIDE.plain()  # as files had it
-    with pytest.raises(InputError, match="from low = -pi to high = pi"):
-        Grid([0, -8], [PI, 8], [8, 4], angles=1)
-    with pytest.raises(InputError, match="no cosines and sines"):
-        grid.over((2, 2), "float64")
-    with pytest.raises(InputError, match="is not over 2 angles"):
-        Grid([-PI], [PI], [8], angles=2)
+    refuses("from low = -pi to high = pi", Grid, [0, -8], [PI, 8], [8, 4], angles=1)
+    refuses("no cosines and sines", grid.over, (2, 2), "float64")
+    refuses("is not over 2 angles", Grid, [-PI], [PI], [8], angles=2)

@@ -11,6 +11,7 @@ from ravi.live.grid import Grid
 from ravi.live.policies import Policy
 from ravi.live.policies.playing import origin_of
 from ravi.validation import InputError
+from tests.helpers import refuses
 
 gymnasium = pytest.importorskip("gymnasium")
 spaces = gymnasium.spaces
@@ -177,8 +178,13 @@ def test_the_policy_of_a_solved_table_plays_as_well_as_it_is_worth():
     assert abs(wins.mean() - won) < 5 * 0.44 / 20  # five standard deviations; the seed is fixed
     assert found == lake.play("FrozenLake-v1", 400, seed=1)
     assert lake.frame().loc[0, 0] == 1
-    with pytest.raises(InputError, match=r"table is for 3 states and 4 actions, but FrozenLake-v1 has 17 states"):
-        Policy.of("FrozenLake-v1", np.full((3, 4), 0.25), 0.9)
+    refuses(
+        r"table is for 3 states and 4 actions, but FrozenLake-v1 has 17 states",
+        Policy.of,
+        "FrozenLake-v1",
+        np.full((3, 4), 0.25),
+        0.9,
+    )
 
 
 def test_text_is_printed_and_an_environment_shows_itself_as_it_was_made(capsys):
@@ -186,22 +192,19 @@ def test_text_is_printed_and_an_environment_shows_itself_as_it_was_made(capsys):
     policy = policy_of(env)
     policy.play(env)
     assert capsys.readouterr().out == "at 0\nat 1\nat 2\n"
-    with pytest.raises(InputError, match="was made with render_mode='ansi': make it with render_mode='human'"):
-        policy.play(env, render="human")
+    refuses("was made with render_mode='ansi': make it with render_mode='human'", policy.play, env, render="human")
     lake = Policy.of("FrozenLake-v1", np.full((17, 4), 0.25), 0.9)
     lake.play(render="ansi")
     assert "SFFF" in capsys.readouterr().out.replace("\x1b[41m", "").replace("\x1b[0m", "")
     for mode in ("text", "rgb_array"):  # neither would show anything
-        with pytest.raises(InputError, match=f"render is '{mode}'; FrozenLake-v1 offers human and ansi"):
-            lake.play(render=mode)
+        refuses(f"render is '{mode}'; FrozenLake-v1 offers human and ansi", lake.play, render=mode)
 
 
 def test_videos_are_recorded_where_they_can_be(monkeypatch, tmp_path):
     env = Walk(*PLACES["discrete"][:2], render_mode="rgb_array")
     policy = policy_of(env)
     monkeypatch.setattr("ravi.live.policies.playing.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="videos are written by MoviePy: pip install moviepy"):
-        policy.play(env, video=tmp_path)
+    refuses("videos are written by MoviePy: pip install moviepy", policy.play, env, video=tmp_path)
     recorded = []
 
     class Recorder(gymnasium.Wrapper):
@@ -213,36 +216,25 @@ def test_videos_are_recorded_where_they_can_be(monkeypatch, tmp_path):
     monkeypatch.setattr(gymnasium.wrappers, "RecordVideo", Recorder)
     policy.play(env, 2, video=tmp_path)
     assert recorded == [(str(tmp_path), True)]
-    with pytest.raises(InputError, match="make it with render_mode='rgb_array'"):
-        policy.play(Walk(*PLACES["discrete"][:2]), video=tmp_path)
+    refuses("make it with render_mode='rgb_array'", policy.play, Walk(*PLACES["discrete"][:2]), video=tmp_path)
 
 
 def test_what_does_not_fit_is_told(monkeypatch):
     policy = policy_of(Walk(*PLACES["discrete"][:2]))
-    with pytest.raises(InputError, match="9 is not among whole numbers from 5 to 7"):
-        policy(9)
-    with pytest.raises(InputError, match="in Walk, and FrozenLake-v1 has other observations: whole numbers from 0"):
-        policy.play("FrozenLake-v1")
-    with pytest.raises(InputError, match=r"CartPole-v1 has other observations: Box.*, not whole numbers from 5 to 7"):
-        policy.play("CartPole-v1")
+    refuses("9 is not among whole numbers from 5 to 7", policy, 9)
+    refuses("in Walk, and FrozenLake-v1 has other observations: whole numbers from 0", policy.play, "FrozenLake-v1")
+    refuses(r"CartPole-v1 has other observations: Box.*, not whole numbers from 5 to 7", policy.play, "CartPole-v1")
     box = Walk(*PLACES["discrete"][:2], actions=spaces.Box(-1, 1, (1,)))
-    with pytest.raises(InputError, match=r"Walk has other actions: Box\(.*, not whole numbers from 0 to 1"):
-        policy.play(box)
-    with pytest.raises(InputError, match=r"options Walk was made: give the environment, as in policy\.play\(env\)"):
-        policy.play()
-    with pytest.raises(InputError, match=r"state has shape \(3,\), but there are 1 observations"):
-        policy.predict(5, np.zeros(3))
-    with pytest.raises(InputError, match="deterministic is 'yes', neither True nor False"):
-        policy.predict(5, deterministic="yes")
-    with pytest.raises(InputError, match="options is 5, not a dict"):
-        policy.play(options=5)
-    with pytest.raises(InputError, match="episodes is 0"):
-        policy.play(episodes=0)
+    refuses(r"Walk has other actions: Box\(.*, not whole numbers from 0 to 1", policy.play, box)
+    refuses(r"options Walk was made: give the environment, as in policy\.play\(env\)", policy.play)
+    refuses(r"state has shape \(3,\), but there are 1 observations", policy.predict, 5, np.zeros(3))
+    refuses("deterministic is 'yes', neither True nor False", policy.predict, 5, deterministic="yes")
+    refuses("options is 5, not a dict", policy.play, options=5)
+    refuses("episodes is 0", policy.play, episodes=0)
     with pytest.raises(InputError, match="does not say where it was learned"):
         Policy(table=np.eye(2), discount=0.9).play()
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"policy\.frame\(\) needs pandas: pip install pandas"):
-        policy.frame()
+    refuses(r"policy\.frame\(\) needs pandas: pip install pandas", policy.frame)
 
 
 def test_a_policy_of_an_mdp_is_asked_by_number():
@@ -255,28 +247,29 @@ def test_a_policy_of_an_mdp_is_asked_by_number():
 
 
 def test_an_environments_id_is_an_mdp_once_it_has_a_discount():
-    with pytest.raises(InputError, match=r"FrozenLake-v1 is an environment, .* ravi\.mdp\('FrozenLake-v1', disc"):
-        ravi.mdp("FrozenLake-v1")
-    with pytest.raises(InputError, match=r"or the id gymnasium/FrozenLake-v1,discount=0\.99"):
-        ravi.mdp("FrozenLake-v1")
-    with pytest.raises(InputError, match=r"Walk is an environment, .* ravi\.mdp\(env, discount=0\.99\), in the shell"):
-        ravi.mdp(Walk(*PLACES["box"][:2]))
-    with pytest.raises(InputError, match=r"CartPole-v1 has no table P to be read"):
-        ravi.mdp("CartPole-v1", discount=0.9)
-    with pytest.raises(InputError, match="there is no MDP 'FrozenLake-v99'"):
-        ravi.mdp("FrozenLake-v99")
+    refuses(r"FrozenLake-v1 is an environment, .* ravi\.mdp\('FrozenLake-v1', disc", ravi.mdp, "FrozenLake-v1")
+    refuses(r"or the id gymnasium/FrozenLake-v1,discount=0\.99", ravi.mdp, "FrozenLake-v1")
+    refuses(
+        r"Walk is an environment, .* ravi\.mdp\(env, discount=0\.99\), in the shell", ravi.mdp, Walk(*PLACES["box"][:2])
+    )
+    refuses(r"CartPole-v1 has no table P to be read", ravi.mdp, "CartPole-v1", discount=0.9)
+    refuses("there is no MDP 'FrozenLake-v99'", ravi.mdp, "FrozenLake-v99")
 
 
 def test_a_policy_of_another_environment_says_where_it_was_learned():
     from ravi.live.policies import evaluate
 
     policy = ravi.learn("FrozenLake-v1", "uniform", 200, discount=0.9).policy("last")
-    with pytest.raises(
-        InputError, match="the policy was learned in FrozenLake-v1, and CartPole-v1 has other observations: Box"
-    ):
-        evaluate(policy, "CartPole-v1", cycles=1)
-    with pytest.raises(InputError, match=r"policy is 'it\.policy', not a Policy: ravi\.load_policy reads one"):
-        evaluate("it.policy", "FrozenLake-v1")
+    refuses(
+        "the policy was learned in FrozenLake-v1, and CartPole-v1 has other observations: Box",
+        evaluate,
+        policy,
+        "CartPole-v1",
+        cycles=1,
+    )
+    refuses(
+        r"policy is 'it\.policy', not a Policy: ravi\.load_policy reads one", evaluate, "it.policy", "FrozenLake-v1"
+    )
 
 
 def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
@@ -291,8 +284,7 @@ def test_a_policy_keeps_the_module_of_its_environment(tmp_path, monkeypatch):
     kept = ravi.learn(env, steps=300).policy().environment
     assert kept["id"] == "kept_world:Kept-v0"
     assert origin_of(kept, allow_code=True) == ("kept_world:Kept-v0", {"is_slippery": False})
-    with pytest.raises(InputError, match="kept_world"):
-        origin_of(kept)
+    refuses("kept_world", origin_of, kept)
     for name in ("kept_world:Kept-v0", "Kept-v0"):
         assert origin_of(kept, name) == (name, {"is_slippery": False})
     assert origin_of(kept, "kept_world:Other-v0")[1] == {}

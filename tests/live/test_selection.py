@@ -13,8 +13,8 @@ from ravi.mdps import garnet, riverswim
 from ravi.planning.evaluation import staged_values
 from ravi.random import uniform
 from ravi.theory import selection as theory
-from ravi.validation import InputError, StreamError
-from tests.helpers import spy
+from ravi.validation import StreamError
+from tests.helpers import refuses, spy
 
 gym = pytest.importorskip("gymnasium")
 
@@ -164,21 +164,24 @@ def test_a_run_is_selected_from_in_an_environment():
 def test_what_cannot_be_is_refused():
     mdp = riverswim(4, 0.9)
     made = ravi.run("uniform", mdp, 50, 1)
-    with pytest.raises(InputError, match="kept no candidates"):
-        select(made, mdp, 0.1)
+    refuses("kept no candidates", select, made, mdp, 0.1)
     kept = ravi.run("uniform", mdp, 50, 1, measures=[candidates(mdp.problem, 50, 0.5)])
-    with pytest.raises(InputError, match=r"kept 2 candidates; delta = 0\.01 needs 8"):
-        select(kept, mdp, 0.1, 0.01)
-    with pytest.raises(InputError, match="policies is empty"):
-        select([], mdp, 0.1)
-    with pytest.raises(InputError, match="epsilon is 0"):
-        select(kept, mdp, 0)
-    with pytest.raises(InputError, match="reward_range is 1 to 0"):
-        select([table(0.5)], Coin(), 0.1, discount=0.8, reward_range=(1, 0))
-    with pytest.raises(InputError, match="need discount and reward_range"):
-        select([table(0.5)], Coin(), 0.1)
+    refuses(r"kept 2 candidates; delta = 0\.01 needs 8", select, kept, mdp, 0.1, 0.01)
+    refuses("policies is empty", select, [], mdp, 0.1)
+    refuses("epsilon is 0", select, kept, mdp, 0)
+    refuses("reward_range is 1 to 0", select, [table(0.5)], Coin(), 0.1, discount=0.8, reward_range=(1, 0))
+    refuses("need discount and reward_range", select, [table(0.5)], Coin(), 0.1)
     facts = {"discount": 0.8, "termination": "restart"}
-    with pytest.raises(StreamError, match="rollout 1 was truncated"):
-        select([table(0.5)], Coin(cut=True), 0.1, reward_range=(-1, 3), **facts)
-    with pytest.raises(StreamError, match="outside its range from 0 to 1"):
-        select([table(0.5)], Coin(), 0.1, reward_range=(0, 1), **facts)
+    refuses(
+        "rollout 1 was truncated",
+        select,
+        [table(0.5)],
+        Coin(cut=True),
+        0.1,
+        by=StreamError,
+        reward_range=(-1, 3),
+        **facts,
+    )
+    refuses(
+        "outside its range from 0 to 1", select, [table(0.5)], Coin(), 0.1, by=StreamError, reward_range=(0, 1), **facts
+    )

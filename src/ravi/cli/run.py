@@ -97,13 +97,9 @@ def run(
         agent = world.learner(learner, T)
     if save is not None:
         archive.check_place(save)  # told before the work, not after
-    if figure is not None:
-        if world.kind == "large":
-            raise InputError(f"--figure draws the regret, and none is computed in the large world {world.name}")
-        from ravi.display.style import library
-
-        archive.check_place(figure, "the figure")
-        library()  # likewise a missing extra
+    if figure is not None and world.kind == "large":
+        raise InputError(f"--figure draws the regret, and none is computed in the large world {world.name}")
+    _check_figure(figure)
     stopped = Run.load(save) if save is not None and save.exists() else None
     wanted = ["trajectory"] if trajectory else []
     if stopped is not None and (stopped.steps, stopped.seeds) != (T, chosen):
@@ -176,15 +172,10 @@ def compare(
     """
     from ravi import validation
     from ravi.comparison import compare
-    from ravi.runtime import archive
 
     mdp = with_options(mdp, discount, criterion)
     allow_typed_modules(mdp, *learners)
-    if figure is not None:
-        from ravi.display.style import library, written
-
-        archive.check_place(figure, "the figure")  # told before the work, not after
-        library()
+    _check_figure(figure)
     with progress_bar(f"comparing on {mdp}") as progress:
         found = compare(
             learners, mdp, validation.steps(steps), validation.seeds(seeds, "--seeds"), level=level, progress=progress,
@@ -192,6 +183,8 @@ def compare(
         )  # fmt: skip
     say_json(found.json()) if as_json else say(found, whole=True)
     if figure is not None:
+        from ravi.display.style import written
+
         written(found.plot().figure, figure)
 
 
@@ -221,14 +214,10 @@ def solve(
     """
     import time
 
-    from ravi import ids
     from ravi._jit.functions import effort, sparing
     from ravi.planning.solver import solve
 
-    mdp = with_options(mdp, discount, criterion)
-    allow_typed_modules(mdp)
-    model = ids.model_of_file(mdp)
-    world = ids.mdp(mdp) if model is None else model.mdp
+    model, world = _model(mdp, discount, criterion)
     if save is not None:
         world.save(save)
     with progress_bar(f"solving {world.name}"), sparing():
@@ -310,22 +299,16 @@ def hardness(
 ) -> None:
     """How hard an MDP is to learn without resets: its diameter, the span of its bias, value norm, smallest gap."""
     from dataclasses import asdict
-    from math import isfinite
 
-    from ravi import ids
     from ravi._jit.functions import sparing
     from ravi.planning.hardness import hardness
 
-    mdp = with_options(mdp, discount, criterion)
-    allow_typed_modules(mdp)
-    model = ids.model_of_file(mdp)
-    world = ids.mdp(mdp) if model is None else model.mdp
+    _, world = _model(mdp, discount, criterion)
     with progress_bar(f"solving {world.name}"), sparing():
         found = hardness(world)
     if as_json:
         low, high = found.smallest_gap
-        numbers = asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high}
-        say_json({k: None if isinstance(v, float) and not isfinite(v) else v for k, v in numbers.items()})
+        say_json(asdict(found) | {"smallest_gap": low, "smallest_gap_at_most": high})
         return
     say(found)
 
@@ -381,12 +364,9 @@ def verify(
         raise InputError(f"--variants chooses its own MDPs: leave out {mdp}, or --variants")
     if mdp is None and any(one is not None for one in (html_file, figure, steps, discount, criterion)):
         raise InputError("--html, --figure, --steps, --discount and --criterion are of one run: name an MDP")
-    for path in filter(None, (json_file, html_file, figure)):
+    for path in filter(None, (json_file, html_file)):
         archive.check_place(path)  # told before the work, not after
-    if figure is not None:
-        from ravi.display.style import library
-
-        library()
+    _check_figure(figure)
     ours = [
         (world, agent, length)
         for world, agent, length in (EVERY if variants else DEFAULT)
@@ -417,6 +397,26 @@ def verify(
         ladder_figure(reports[0].ladder, str(figure))
     statuses = {report.status for report in reports}
     raise typer.Exit(1 if 1 in statuses else min(statuses))
+
+
+def _check_figure(figure: Path | None) -> None:
+    """Whether a figure can be drawn into a file; told before the work, not after."""
+    if figure is not None:
+        from ravi.display.style import library
+        from ravi.runtime import archive
+
+        archive.check_place(figure, "the figure")
+        library()
+
+
+def _model(mdp: str, discount: float | None, criterion: str | None) -> tuple[Imported | None, Any]:
+    """The MDP of an id or a file; with its labels, where the file is of another format."""
+    from ravi import ids
+
+    mdp = with_options(mdp, discount, criterion)
+    allow_typed_modules(mdp)
+    model = ids.model_of_file(mdp)
+    return model, ids.mdp(mdp) if model is None else model.mdp
 
 
 def _by_state(world: Any, model: Imported | None, actions: Any, V: Any) -> list[str]:

@@ -11,7 +11,7 @@ Every format ends here, in entries (x, a, x', probability, reward). What they ma
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,11 +147,41 @@ def is_whole(word: str) -> bool:
     return re.fullmatch("[0-9]{1,4000}", word) is not None
 
 
-class Lines:
+class Places:
+    """Values by the place where they stand, a line of a file or a row of a table: errors begin with it."""
+
+    def __init__(self, where: Callable[[int], str]) -> None:
+        self.where = where
+
+    def wrong(self, place: int, what: str) -> InputError:
+        return InputError(f"{self.where(place)}: {what}")
+
+    def checked(self, place: int, check: Callable[..., Any], *given: Any) -> Any:
+        """The value of a check."""
+        try:
+            return check(*given)
+        except InputError as error:
+            raise self.wrong(place, str(error)) from None
+
+    def whole(self, place: int, value: Any, name: str, least: int = 0, most: int = 2**62) -> int:
+        return self.checked(place, validation.whole, value, name, least, most)
+
+    def number(self, place: int, value: Any, name: str) -> float:
+        return self.checked(place, validation.number, value, name)
+
+    def probability(self, place: int, value: Any) -> float:
+        found = self.number(place, value, "the probability")
+        if not 0 <= found <= 1:
+            raise self.wrong(place, f"the probability is {found:g}, not between 0 and 1")
+        return found
+
+
+class Lines(Places):
     """The lines of a file that hold something, each with its number."""
 
     def __init__(self, path: str | os.PathLike[str], comment: str | None = "#") -> None:
         self.path = validation.path(path, "the file")
+        super().__init__(lambda line: f"{self.path}, line {line}")
         try:
             require_memory(10 * self.path.stat().st_size, f"the text of {self.path}", "its size")
             text = self.path.read_text(encoding="utf-8-sig")
@@ -159,42 +189,8 @@ class Lines:
             raise InputError(f"there is no file {self.path}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{self.path} cannot be read as a text: {error}") from None
-        self._lines = []
+        self.rows: list[tuple[int, str]] = []
         for number, line in enumerate(text.splitlines(), 1):
             held = (line if comment is None else line.partition(comment)[0]).strip()
             if held:
-                self._lines.append((number, held))
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        return iter(self._lines)
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, place: int) -> tuple[int, str]:
-        return self._lines[place]
-
-    def where(self, line: int) -> str:
-        return f"{self.path}, line {line}"
-
-    def wrong(self, line: int, what: str) -> InputError:
-        return InputError(f"{self.where(line)}: {what}")
-
-    def whole(self, line: int, text: Any, name: str, least: int = 0, most: int = 2**62) -> int:
-        return self.checked(line, validation.whole, text, name, least, most)
-
-    def number(self, line: int, text: Any, name: str) -> float:
-        return self.checked(line, validation.number, text, name)
-
-    def checked(self, line: int, check: Callable[..., Any], *given: Any) -> Any:
-        """What a check gives; its error begins with the line."""
-        try:
-            return check(*given)
-        except InputError as error:
-            raise self.wrong(line, str(error)) from None
-
-    def probability(self, line: int, text: Any) -> float:
-        found = self.number(line, text, "the probability")
-        if not 0 <= found <= 1:
-            raise self.wrong(line, f"the probability is {found:g}, not between 0 and 1")
-        return found
+                self.rows.append((number, held))

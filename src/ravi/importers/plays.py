@@ -30,7 +30,7 @@ from ravi import validation
 from ravi.core import Array
 from ravi.estimators.counts import Counts
 from ravi.importers.imported import Imported, mdp_of_entries
-from ravi.importers.table import TableRows, number_labels, read_rows, row_number, start_of
+from ravi.importers.table import TableRows, number_labels, read_rows, start_of
 from ravi.live.policies import Policy
 from ravi.mdps.tables import scatter
 from ravi.planning.evaluation import return_of
@@ -42,7 +42,7 @@ TOLERANCE = 1e-7  # of H: how far a bound may be from the best that the sets all
 MOST = 100_000  # sweeps
 
 
-class Judged(NamedTuple):
+class PolicyBounds(NamedTuple):
     """A policy by a log, and its return from the first state, in the units of the rewards.
 
     Attributes
@@ -92,8 +92,8 @@ class Batch:
     """
 
     model: Imported
-    pessimistic: Judged
-    greedy: Judged
+    pessimistic: PolicyBounds
+    greedy: PolicyBounds
     delta: float
     plays: int
     unplayed: int
@@ -183,7 +183,7 @@ def plays(
     nu0 = None if initial is None else validation.distribution(start_of(initial, log_.states, rows.name), X)
     model = _model(log_, X, A, gamma, sets.first if nu0 is None else nu0, low, name or rows.name)
 
-    def judged(actions: Array, least: Array | None = None) -> Judged:
+    def bounds_of(actions: Array, least: Array | None = None) -> PolicyBounds:
         """What is known of a policy by its actions (X,); `least`: its least values, where they are known."""
         own, table = (np.arange(X), actions), np.eye(A)[actions]
         policy = Policy(
@@ -192,16 +192,16 @@ def plays(
         )  # fmt: skip
         worth = float(model.mdp.in_units(return_of(model.mdp, table))) / (1 - gamma)
         if reward_range is None:
-            return Judged(policy, worth, None, None)
+            return PolicyBounds(policy, worth, None, None)
         least = _fixed_point(lambda V: sets.least(V, gamma)[own], np.zeros(X), gamma) if least is None else least
         most = _fixed_point(lambda V: sets.most(V, gamma)[own], np.full(X, 1 / (1 - gamma)), gamma)
         ends = sets.from_start(least, most) if nu0 is None else (nu0 @ least, nu0 @ most)
-        return Judged(policy, worth, *(low / (1 - gamma) + (high - low) * float(end) for end in ends))
+        return PolicyBounds(policy, worth, *(low / (1 - gamma) + (high - low) * float(end) for end in ends))
 
     V = _fixed_point(lambda V: sets.least(V, gamma).max(1), np.zeros(X), gamma)  # from below: all are lower bounds
     best = V[:, None] - 1e-12 / (1 - gamma) <= sets.least(V, gamma)
-    pessimistic = judged(np.where(best, 1 + sets.visits, 0).argmax(1), V)  # ties: what was played most
-    greedy = judged(solve(model.mdp).policy.argmax(1))
+    pessimistic = bounds_of(np.where(best, 1 + sets.visits, 0).argmax(1), V)  # ties: what was played most
+    greedy = bounds_of(solve(model.mdp).policy.argmax(1))
     unplayed = int((sets.visits == 0).sum())
     return Batch(model, pessimistic, greedy, level, len(log_.x), unplayed, _assumes(reward_range, initial is None))
 
@@ -241,7 +241,7 @@ class _Log:
 
 def _log(rows: TableRows, learned: bool) -> _Log:
     of, n = rows.columns, len(rows.columns["state"])
-    r = [row_number(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
+    r = [rows.number(i, value, "the reward") for i, value in enumerate(of["reward"])]
     end = np.array([_flag(rows, i, value) for i, value in enumerate(of.get("end", [0] * n))])
     states, both = number_labels(rows, "state", "next")
     if end.any() and END in states:
@@ -264,18 +264,20 @@ def _begins(rows: TableRows, x: Array, y: Array, end: Array) -> Array:
         changes[np.unique(episode, return_index=True)[1]] = False
         if changes.any():
             i = int(changes.argmax())
-            raise InputError(
-                f"{rows.where(i)}: episode {names[episode[i]]!r} comes again after another; the rows of an episode "
-                "stand together, in the order in which they were played"
+            raise rows.wrong(
+                i,
+                f"episode {names[episode[i]]!r} comes again after another; the rows of an episode "
+                "stand together, in the order in which they were played",
             )
     broken = ~anew
     broken[1:] &= x[1:] != y[:-1]
     if broken.any():
         i = int(broken.argmax())
-        raise InputError(
-            f"{rows.where(i)}: the state is {of['state'][i]!r}, but the row before leads to {of['next'][i - 1]!r}, and "
+        raise rows.wrong(
+            i,
+            f"the state is {of['state'][i]!r}, but the row before leads to {of['next'][i - 1]!r}, and "
             "neither an end nor another episode is between them. Rows must be in order; name episodes in a column "
-            "`episode`, or give the first state as initial="
+            "`episode`, or give the first state as initial=",
         )
     return anew
 
@@ -283,7 +285,7 @@ def _begins(rows: TableRows, x: Array, y: Array, end: Array) -> Array:
 def _flag(rows: TableRows, i: int, value: Any) -> bool:
     text = str(value).strip().lower()
     if text not in ("0", "1", "true", "false", "0.0", "1.0"):
-        raise InputError(f"{rows.where(i)}: end is {value!r}, not 0 or 1")
+        raise rows.wrong(i, f"end is {value!r}, not 0 or 1")
     return text in ("1", "true", "1.0")
 
 
@@ -296,7 +298,7 @@ def _range(log_: _Log, given: tuple[float, float] | None, rows: TableRows) -> tu
     outside = (log_.r < least) | (log_.r > most)
     if outside.any():
         i = int(outside.argmax())
-        raise InputError(f"{rows.where(i)}: the reward is {log_.r[i]:g}, outside reward_range {least:g} to {most:g}")
+        raise rows.wrong(i, f"the reward is {log_.r[i]:g}, outside reward_range {least:g} to {most:g}")
     if log_.ends and not least <= 0 <= most:
         raise InputError(f"reward_range {least:g} to {most:g} leaves out 0, which is earned after an end")
     return least, most

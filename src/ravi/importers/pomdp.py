@@ -53,7 +53,7 @@ class _Reader:
 
     def __init__(self, lines: Lines) -> None:
         self.lines, self.place = lines, 0
-        self.tokens = [Token(number, word) for number, text in lines for word in re.findall(r":|[^\s:]+", text)]
+        self.tokens = [Token(number, word) for number, text in lines.rows for word in re.findall(r":|[^\s:]+", text)]
         self.discount: Token | None = None
         self.cost = self.observed = self.resets = False
         self.states: list[str] = []

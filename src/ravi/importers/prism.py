@@ -30,7 +30,7 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
     """The MDP of a `.tra` file and of those beside it; `initial` is nu_0, or one state, where no label says it."""
     file = validation.path(path, "the file")
     lines = Lines(file)
-    if not len(lines):
+    if not lines.rows:
         raise InputError(f"{file} is empty; its first line has the numbers of {COUNTED}, or of Storm the word mdp")
     x, a, y, p, line = _transitions(lines)
     X, A = _size(lines, x, y), max(a, default=0) + 1
@@ -68,20 +68,20 @@ def prism(path: str | os.PathLike[str], discount: float, *, initial: Any = None,
 
 def _transitions(lines: Lines) -> tuple[list[int], list[int], list[int], list[float], list[int]]:
     """State, choice, successor, probability, and the line of each."""
-    number, head = lines[0]
+    number, head = lines.rows[0]
     words = head.split()
     if words[0].lower() in ("mdp", "dtmc"):
         chain = words[0].lower() == "dtmc"
     elif len(words) in (2, 3) and all(map(is_whole, words)):
         chain = len(words) == 2
-        if int(words[-1]) != len(lines) - 1:
-            raise lines.wrong(number, f"it says {words[-1]} transitions, but {len(lines) - 1} lines follow")
+        if int(words[-1]) != len(lines.rows) - 1:
+            raise lines.wrong(number, f"it says {words[-1]} transitions, but {len(lines.rows) - 1} lines follow")
     else:
         raise lines.wrong(number, f"{head!r} is not the numbers of {COUNTED}, nor the word mdp or dtmc")
     form = "state successor probability" if chain else "state choice successor probability"
     most = int(words[0]) - 1 if is_whole(words[0]) else 2**31 - 2
     columns: tuple[Any, ...] = ([], [], [], [], [])
-    for place, text in list(lines)[1:]:
+    for place, text in lines.rows[1:]:
         parts = text.split()
         if not len(form.split()) <= len(parts) <= len(form.split()) + 1:  # an action's name may follow
             raise lines.wrong(place, f"{text!r} is not `{form}`")
@@ -96,7 +96,7 @@ def _transitions(lines: Lines) -> tuple[list[int], list[int], list[int], list[fl
 
 
 def _size(lines: Lines, x: list[int], y: list[int]) -> int:
-    head = lines[0][1].split()[0]
+    head = lines.rows[0][1].split()[0]
     return int(head) if is_whole(head) else max([*x, *y], default=0) + 1
 
 
@@ -130,7 +130,7 @@ def _move_rewards(path: Path, X: int) -> dict[tuple[int, int, int], float] | Non
 
 def _after_counts(lines: Lines, numbers: int, X: int) -> list[tuple[int, str]]:
     """The lines of rewards, without one of counts: from the number of states, that no state has, to how many follow."""
-    held = list(lines)
+    held = lines.rows
     words = held[0][1].split() if held else []
     counts = 2 <= len(words) <= numbers and (words[0], words[-1]) == (str(X), str(len(held) - 1))
     return held[1:] if counts else held
@@ -141,13 +141,13 @@ def _labels(path: Path, X: int) -> dict[str, list[int]]:
     if not path.exists():
         return {}
     lines = Lines(path, comment=None)
-    number, head = lines[0] if len(lines) else (1, "")
+    number, head = lines.rows[0] if lines.rows else (1, "")
     found: dict[str, list[int]] = {}
     names: dict[str, str] = dict(re.findall(r'(\d+)="([^"]*)"', head))
     storm = head.startswith("#DECLARATION")
     if not names and not storm:
         raise lines.wrong(number, f'{head!r} is not `0="init" 1="goal"`, nor #DECLARATION')
-    rest = list(lines)[1:]
+    rest = lines.rows[1:]
     if storm:
         ends = [i for i, (_, text) in enumerate(rest) if text == "#END"]
         if not ends:
@@ -170,7 +170,7 @@ def _states(path: Path, X: int) -> list[str] | None:
         return None
     lines = Lines(path)
     found: list[str | None] = [None] * X
-    for place, text in list(lines)[1:]:
+    for place, text in lines.rows[1:]:
         number, colon, values = text.partition(":")
         if not colon:
             raise lines.wrong(place, f"{text!r} is not `state:(values)`")

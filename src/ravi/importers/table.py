@@ -13,12 +13,12 @@ import csv
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ravi import validation
-from ravi.importers.imported import Imported, Lines, mdp_of_entries
+from ravi.importers.imported import Imported, Lines, Places, mdp_of_entries
 from ravi.validation import InputError
 
 COLUMNS = {  # what each may be called
@@ -35,12 +35,12 @@ WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,4000})(?:\.0*)?")  # a text of a whole nu
 MEANT = "the label of a state, or a dict of labels and probabilities"
 
 
-class TableRows(NamedTuple):
+class TableRows(Places):
     """The columns of a table by their names here, and how an error calls one of its rows."""
 
-    columns: dict[str, list[Any]]
-    where: Callable[[int], str]
-    name: str
+    def __init__(self, columns: dict[str, list[Any]], where: Callable[[int], str], name: str) -> None:
+        super().__init__(where)
+        self.columns, self.name = columns, name
 
 
 def table(
@@ -59,11 +59,8 @@ def table(
     at: dict[tuple[int, int], int] = {}
     for row, pair in enumerate(zip(x, a, strict=True)):
         at.setdefault(pair, row)
-    p = [row_number(rows, i, value, "the probability") for i, value in enumerate(of["probability"])]
-    r = [row_number(rows, i, value, "the reward") for i, value in enumerate(of["reward"])]
-    for i, value in enumerate(p):
-        if not 0 <= value <= 1:
-            raise InputError(f"{rows.where(i)}: the probability is {value:g}, not between 0 and 1")
+    p = [rows.probability(i, value) for i, value in enumerate(of["probability"])]
+    r = [rows.number(i, value, "the reward") for i, value in enumerate(of["reward"])]
     return mdp_of_entries(
         (x, a, y, p, r), len(states), len(actions), discount, start_of(initial, states, rows.name),
         name=rows.name if name is None else name, states=states, actions=actions, renormalise=renormalise,
@@ -107,29 +104,22 @@ def read_rows(source: Any, wanted: Iterable[str], maybe: Iterable[str] = ()) -> 
 
 def _of_csv(path: Any) -> tuple[dict[str, list[Any]], Callable[[int], str], str]:
     lines = Lines(path, comment=None)
-    if not len(lines):
+    if not lines.rows:
         raise InputError(f"{lines.path} is empty; its first line has the names of its columns")
     parsed = []
-    for number, text in lines:
+    for number, text in lines.rows:
         try:
             parsed.append(next(csv.reader([text], skipinitialspace=True, strict=True)))
         except csv.Error as error:
             raise lines.wrong(number, f"{text!r} is not a line of CSV ({error})") from None
     head = parsed[0]
     if len(set(head)) < len(head):
-        raise lines.wrong(lines[0][0], "a column stands twice")
-    for (number, text), row in zip(list(lines)[1:], parsed[1:], strict=True):
+        raise lines.wrong(lines.rows[0][0], "a column stands twice")
+    for (number, text), row in zip(lines.rows[1:], parsed[1:], strict=True):
         if len(row) != len(head):
             raise lines.wrong(number, f"{text!r} has {len(row)} values, but there are {len(head)} columns")
     columns = {name: [row[i].strip() for row in parsed[1:]] for i, name in enumerate(head)}
-    return columns, lambda i: lines.where(lines[i + 1][0]), lines.path.name
-
-
-def row_number(rows: TableRows, i: int, value: Any, what: str) -> float:
-    try:
-        return validation.number(value, what)
-    except InputError as error:
-        raise InputError(f"{rows.where(i)}: {error}") from None
+    return columns, lambda i: lines.where(lines.rows[i + 1][0]), lines.path.name
 
 
 def number_labels(rows: TableRows, *names: str) -> tuple[list[Any], list[int]]:
@@ -139,9 +129,9 @@ def number_labels(rows: TableRows, *names: str) -> tuple[list[Any], list[int]]:
         for i, given in enumerate(rows.columns[name]):
             label = given.item() if isinstance(given, np.generic) else given
             if not isinstance(label, (str, int)) and not (isinstance(label, float) and label.is_integer()):
-                raise InputError(f"{rows.where(i)}: {name} is {validation.shown(given)}, not a text or a whole number")
+                raise rows.wrong(i, f"{name} is {validation.shown(given)}, not a text or a whole number")
             if isinstance(label, str) and not label.strip():
-                raise InputError(f"{rows.where(i)}: {name} is empty, not a text or a whole number")
+                raise rows.wrong(i, f"{name} is empty, not a text or a whole number")
             plain.append(label)
     whole = [_whole(label) for label in plain]
     if None in whole:

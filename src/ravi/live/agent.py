@@ -124,17 +124,17 @@ def agent(
         if missing := [key for key in sizes if key not in given]:
             raise InputError(f"{', '.join(missing)} missing: without a problem, give states, actions and discount")
         units = (0.0, 1.0) if reward_range is None else validation.units(reward_range, "reward_range")
-        told = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
+        known = unknown_problem(sizes["states"], sizes["actions"], sizes["discount"], units, name)
     else:
-        told = a_problem(problem)
+        known = a_problem(problem)
         if given:
-            raise InputError(f"{given[0]} is given twice: {told.name} has it")
-        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(told.units):
-            raise InputError(f"reward_range is {reward_range}, but {told.name} has units {told.units}")
+            raise InputError(f"{given[0]} is given twice: {known.name} has it")
+        if reward_range is not None and validation.units(reward_range, "reward_range") != tuple(known.units):
+            raise InputError(f"reward_range is {reward_range}, but {known.name} has units {known.units}")
     if problem is None and mode == "known":
         raise InputError("rewards='known' needs a problem that has them")
     return Agent(
-        learner, told, T, mode, reward_scale, memory, validation.whole(seed, "seed", 0, 2**63 - 1), problem is not None
+        learner, known, T, mode, reward_scale, memory, validation.whole(seed, "seed", 0, 2**63 - 1), problem is not None
     )
 
 
@@ -143,6 +143,8 @@ class Agent:
 
     Attributes
     ----------
+    source
+        The id of the learner, or the function that builds it, or itself.
     learner
         The `ravi.Learner`, on the table as it is.
     state
@@ -183,7 +185,7 @@ class Agent:
         seed: int,
         start_known: bool,
     ) -> None:
-        self.given, self.steps, self.seed, self.start_known = learner, steps, seed, start_known
+        self.source, self.steps, self.seed, self.start_known = learner, steps, seed, start_known
         self.table = StreamTable(
             problem, closed=problem.features is not None or isinstance(problem, MDP) or isinstance(learner, Learner)
         )
@@ -249,7 +251,7 @@ class Agent:
     @property
     def name(self) -> str:
         """The learner's id, or its name where it has none."""
-        return self.given if isinstance(self.given, str) else self.learner.name
+        return self.source if isinstance(self.source, str) else self.learner.name
 
     @property
     def done(self) -> bool:
@@ -288,7 +290,7 @@ class Agent:
             before, a, y, part, reset, cut = self._pending
             slot = self.table.slot(before, a, y)
             if slot < 0:
-                self._relay(before, a, y)
+                self._add_successor(before, a, y)
                 slot = self.table.slot(before, a, y)
             self._pending = None
         while True:
@@ -395,7 +397,9 @@ class Agent:
             self._widen(reward)
             part = self.range.part(reward)
         if self.table.closed and self.table.rules_out(x, a, y):
-            raise StreamError(f"step {t}: state {x} and action {a} led to {y}, which {self.table.told.name} rules out")
+            raise StreamError(
+                f"step {t}: state {x} and action {a} led to {y}, which {self.table.problem.name} rules out"
+            )
         reset = self._to_reset < self._restart or self.length + 1 == self._episode
         self._pending = (x, a, y, part, reset or cut, cut and not reset and not end)
         self._acted = None
@@ -444,7 +448,7 @@ class Agent:
     def optimistic(self) -> float | None:
         """(1 - gamma) <nu_0, V_k> of the last plan, in the user's units; None for a learner that keeps no values."""
         value = optimistic_value(self.state, self.table.initial, self._share)
-        return None if value is None else self.table.told.in_units(value)
+        return None if value is None else self.table.problem.in_units(value)
 
     @property
     def earned(self) -> Estimate | None:
@@ -456,14 +460,14 @@ class Agent:
     @property
     def _share(self) -> float:
         """Of a value, what is its return: 1 - gamma, or 1 by the length of an episode."""
-        told = self.table.told
-        return 1 - told.discount if told.episode is None else 1 / told.episode
+        problem = self.table.problem
+        return 1 - problem.discount if problem.episode is None else 1 / problem.episode
 
     def model(self) -> MDP:
         """The MDP of what was seen: frequencies and mean rewards, or what the learner expects by them (`psrl/pooled`).
         A pair that was never played stays where it is, and earns the least. Of a Box, see `ravi.live.local_linear`."""
-        if isinstance(self.given, LocalLinear):
-            return self.given.model(self.state, self.problem)
+        if isinstance(self.source, LocalLinear):
+            return self.source.model(self.state, self.problem)
         table, rewards = self._counted()
         mean = rewards.mean()
         if hasattr(self.state, "expected"):
@@ -474,7 +478,7 @@ class Agent:
         """Set the rewards from now on, (X, A) in the user's units: for worlds that show them."""
         shape = self.table.rewards.shape
         table = validation.check_shape(validation.finite(rewards, "rewards"), shape, "rewards", "(X, A)")
-        low, high = self.table.told.units
+        low, high = self.table.problem.units
         self.rewards.reveal((validation.between(table, low, high, "rewards") - low) / (high - low))
 
     def renumber(self, to: Ints) -> None:
@@ -525,19 +529,19 @@ class Agent:
         """The learner on the table as it is now."""
         from ravi import ids
 
-        self.problem, self._stale = self.table.problem(), False
-        if isinstance(self.given, str):
+        self.problem, self._stale = self.table.view(), False
+        if isinstance(self.source, str):
             if self._make is None:
-                self._make = ids.learner_builder(self.given)
+                self._make = ids.learner_builder(self.source)
             self.learner = self._make(self.problem, self.steps)
-        elif isinstance(self.given, Learner):
-            self.learner = self.given
-        elif callable(self.given):
-            made = self.given(self.problem, self.steps)
-            self.learner = validation.instance(made, Learner, "what the builder makes", "a ravi.Learner")
+        elif isinstance(self.source, Learner):
+            self.learner = self.source
+        elif callable(self.source):
+            built = self.source(self.problem, self.steps)
+            self.learner = validation.instance(built, Learner, "what the builder makes", "a ravi.Learner")
         else:
             raise InputError(
-                f"learner is {validation.shown(self.given)}, not an id, a ravi.Learner or a function of them"
+                f"learner is {validation.shown(self.source)}, not an id, a ravi.Learner or a function of them"
             )
         if self.learner.side_information.rewards is not None and self.rewards.mode != "known":
             raise InputError(
@@ -561,10 +565,10 @@ class Agent:
         )
 
     def _check_sizes(self) -> None:
-        told, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
-        if told != wanted:
+        built, wanted = self.state.policy.shape[-2:], self.table.sizes[:2]
+        if built != wanted:
             raise InputError(
-                f"{self.learner.name} was built for {told[0]} states and {told[1]} actions, "
+                f"{self.learner.name} was built for {built[0]} states and {built[1]} actions, "
                 f"not {wanted[0]} and {wanted[1]}"
             )
 
@@ -595,7 +599,7 @@ class Agent:
             parts[:] = np.minimum(parts * scale + shift * counts, counts)
         self.cycle = self.cycle * scale + shift * self.length
         self.state.rescale(scale, shift)
-        self.range, table.told = now, replace(table.told, units=(now.low, now.high))
+        self.range, table.problem = now, replace(table.problem, units=(now.low, now.high))
         self.rewards.renew(self.time)
         self._build()
 
@@ -690,13 +694,13 @@ class Agent:
             self._count(self._waiting_path(), table, rewards)
         return table, rewards
 
-    def _relay(self, x: int, a: int, y: int) -> None:
+    def _add_successor(self, x: int, a: int, y: int) -> None:
         """A successor was met for the first time: the learner's state in the new layout, and the learner anew, unless
         it reads the table at every plan. ADD needs states and slots only, so that one that learns from paths is built
         when it plans next."""
         self._add()
         sizes = self.table.sizes
-        layout = self.table.meet(x, a, y)
+        layout = self.table.add_successor(x, a, y)
         if layout is not None and sizes[2] < sizes[0]:
             self.state = lay_out_state(self.state, layout, sizes)
         self._stale |= not self.learner.side_information.reads_anew
@@ -705,7 +709,7 @@ class Agent:
 
     def _end_cycle(self, cut: bool) -> None:
         """What was earned since the last reset counts, unless the stream was cut before the next one."""
-        low, high = self.table.told.units
+        low, high = self.table.problem.units
         if self.whole and not cut:
             self.cycles.append(low * self.length + (high - low) * self.cycle)
         self.cuts += cut

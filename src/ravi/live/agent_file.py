@@ -1,4 +1,4 @@
-"""The file of an agent: what it was told, the learner's state, and where its stream stands.
+"""The file of an agent: what it knew beforehand, the learner's state, and where its stream stands.
 
 An agent goes on from its file bit for bit. Compiled loops do not check what they are given, so every array that is read
 has the shape and dtype of that of an agent that begins, and is within the range that its field declares
@@ -91,8 +91,8 @@ def agent_state(agent: Agent) -> AgentState:
 
 def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> None:
     """Write the file of an agent."""
-    told = agent.table.told
-    facts = {field.name: getattr(told, field.name) for field in fields(told) if field.init}
+    problem = agent.table.problem
+    facts = {field.name: getattr(problem, field.name) for field in fields(problem) if field.init}
     facts |= {name: getattr(agent.table, name) for name in ("rewards", "successors", "initial")}
     if "support" in facts:
         facts["support"] = agent.table.support if agent.table.exact else None
@@ -101,10 +101,10 @@ def save(agent: Agent, path: str | PathLike[str], extra: Mapping[str, Any]) -> N
         name: leaf for name, leaf in tree.leaves(agent_state(agent)) if leaf.size or not name.startswith(OPTIONAL)
     }
     header = {
-        "learner": agent.given if isinstance(agent.given, str) else None,
+        "learner": agent.source if isinstance(agent.source, str) else None,
         "learner_name": agent.learner.name,
         "problem": {name: value for name, value in facts.items() if not isinstance(value, np.ndarray)},
-        "truth": isinstance(told, MDP),
+        "truth": isinstance(problem, MDP),
         "rewards": [agent.rewards.mode, agent.rewards.scale, agent.rewards.memory],
         "steps": agent.steps,
         "seed": agent.seed,
@@ -180,7 +180,7 @@ def _checked_arrays(agent: Agent, arrays: dict[str, Array]) -> AgentState:
     like = begun._replace(**there, waiting=Waiting(*(np.empty(waiting, each.dtype) for each in begun.waiting)))
     held: AgentState = tree.fill(like, {name: leaf for name, leaf in tree.leaves(begun) if not leaf.size} | arrays)
     time = held.walkers.time
-    ranges.check(held, like, Facts(X, A, agent.table.told.horizon, agent.steps, time, time, agent.steps))
+    ranges.check(held, like, Facts(X, A, agent.table.problem.horizon, agent.steps, time, time, agent.steps))
     return held
 
 
@@ -204,7 +204,7 @@ def _check_numbers(header: dict[str, Any], agent: Agent, held: AgentState) -> No
                 f"its waiting.slot[{i}] is {slot}, which is not the place of {y} after state {x}, action {a}"
             )
     if pending and agent.table.closed and agent.table.rules_out(*pending[:3]):
-        raise InputError(f"its pending successor is {pending[2]}, which {agent.table.told.name} rules out")
+        raise InputError(f"its pending successor is {pending[2]}, which {agent.table.problem.name} rules out")
     added, waiting = held.walkers.time[0], len(held.waiting.state)
     if header["time"] != added + waiting:
         raise InputError(f"its time is {header['time']}, but {added} steps were added and {waiting} wait")

@@ -80,7 +80,7 @@ class Choices:
             grid = f"{' x '.join(map(str, observations['bins']))} cells"
         ends = f"from {rewards.low:.6g} to {rewards.high:.6g} ({self.range_from})"
         found = [
-            ("learner", live.name), ("discount", f"{live.table.told.discount:.10g}"), ("grid", grid),
+            ("learner", live.name), ("discount", f"{live.table.problem.discount:.10g}"), ("grid", grid),
             ("actions", level_words(environment["actions"])),
             ("rewards", "none but 0 was observed" if rewards.unseen else ends),
         ]  # fmt: skip

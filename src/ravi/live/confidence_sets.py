@@ -106,7 +106,7 @@ def confidence_sets(
 
     best, low = sets(log(2 * (X + 1) / delta), True), sets(log(2 * (X * A + 1) / delta), False)
     high = low[0]._replace(other=best[0].other)
-    (bottom, top), gamma = table.told.units, table.told.discount
+    (bottom, top), gamma = table.problem.units, table.problem.discount
     earns = "rewards are those of the table" if known else f"rewards lie between {bottom:g} and {top:g}"
     assumes = ["the environment is Markov in its states", earns]
     if closed.any():

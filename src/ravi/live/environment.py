@@ -15,7 +15,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 
@@ -70,6 +71,18 @@ def world_of(
         if near and not re.search(r":|-v\d+$", env):
             raise InputError(f"there is no MDP, and no environment, {validation.shown(env)}.{near}") from None
         raise InputError(f"{error}{'' if 'Did you mean' in str(error) else near}") from None
+
+
+@contextmanager
+def opened_world(env: Any, discount: float | None = None) -> Iterator[Any]:
+    """`world_of`, closed at the end if it was opened here: an error by then is worth less than what was done."""
+    world = world_of(env, discount=discount)
+    try:
+        yield world
+    finally:
+        if isinstance(env, str):
+            with suppress(Exception):
+                world.close()
 
 
 def is_an_mdp(env: Any) -> bool:

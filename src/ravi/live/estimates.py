@@ -26,6 +26,7 @@ from ravi._jit.functions import sparing
 from ravi.core import MDP, Array
 from ravi.display.printable import counted
 from ravi.live.table import StreamTable
+from ravi.mdps.tables import table_of
 from ravi.runtime import archive
 
 CONFIDENCE = 0.95  # of intervals
@@ -152,30 +153,11 @@ def optimistic_value(state: Any, initial: Array, share: float) -> float | None:
 
 def empirical_mdp(table: StreamTable, rewards: Array, initial: Array) -> MDP:
     """The MDP of the frequencies in a table. A pair that was never played stays where it is, and earns the least."""
-    X, _, B = table.sizes
-    plays = table.moves.sum(-1)[..., None]
-    rows, P, own = table.successors, table.moves / np.maximum(plays, 1), np.arange(X)[:, None]
-    if B < X:  # one more successor: the state itself, or any other where it is there
-        there = (rows == own[..., None]).any(-1)
-        more = np.where(there, _absent(rows), own).astype(np.int32)
-        rows, P = np.concatenate([rows, more[..., None]], -1), np.concatenate([P, np.zeros((*more.shape, 1))], -1)
-        order = np.argsort(rows, -1, kind="stable")
-        rows, P = np.take_along_axis(rows, order, -1), np.take_along_axis(P, order, -1)
-    P = np.where(plays > 0, P, rows == own[..., None])
-    told = table.told
-    return MDP(
-        rewards=np.where(plays[..., 0] > 0, rewards, 0.0),
-        successors=rows.astype(np.int32, copy=False),
-        transitions=P,
-        initial=initial,
-        discount=told.discount,
-        units=told.units,
-        name=f"{told.name}, as seen",
-    )
-
-
-def _absent(successors: Array) -> Array:
-    """A state that is not among the successors of each pair: (X, A)."""
-    B = successors.shape[-1]
-    there = (successors[..., None] == np.arange(B + 1)).any(-2)
-    return there.argmin(-1)
+    plays, problem = table.moves.sum(-1), table.problem
+    x, a, j = np.nonzero(table.moves)
+    frequencies = table.moves[x, a, j] / np.maximum(plays, 1)[x, a]
+    new, b = np.nonzero(plays == 0)
+    return table_of(
+        [(x, a, table.successors[x, a, j], frequencies), (new, b, new, 1.0)], np.where(plays > 0, rewards, 0.0),
+        problem.discount, initial, units=problem.units, name=f"{problem.name}, as seen",
+    )  # fmt: skip

@@ -52,7 +52,7 @@ ROUNDS = 3
 Box = tuple[Floats, Floats]
 
 
-class Met(NamedTuple):
+class WarmUpStep(NamedTuple):
     """A step of the warm-up."""
 
     before: Any
@@ -68,17 +68,17 @@ class FoundGrid(NamedTuple):
     grid: Grid
     bounds: Box  # of its coordinates, by the space: the grid stays within
     rewards: tuple[float, float]
-    met: list[Met]
+    steps: list[WarmUpStep]
 
-    def tell(self, live: Agent) -> None:
-        """Tell a learner that begins what was met."""
-        assert isinstance(live.given, LocalLinear)
-        for i, (before, action, after, reward, ended) in enumerate(self.met):
+    def add_to(self, live: Agent) -> None:
+        """Add the steps of the warm-up to a learner that begins."""
+        assert isinstance(live.source, LocalLinear)
+        for i, (before, action, after, reward, ended) in enumerate(self.steps):
             try:
                 part = live.range.part(reward)
             except InputError as error:
-                raise StreamError(f"{live.table.told.name}, step {i + 1}: the reward {error}") from None
-            live.given.tell(live.state, before, action, after, part, ended)
+                raise StreamError(f"{live.table.problem.name}, step {i + 1}: the reward {error}") from None
+            live.source.add_step(live.state, before, action, after, part, ended)
 
 
 def choose_grid(stream: Environment, steps: int, checkpoint: Path | None) -> FoundGrid:
@@ -115,7 +115,7 @@ def one_cell(space: Any) -> Grid:
 
 def warm_up(stream: Environment, steps: int) -> FoundGrid:
     """Random steps in an environment, before `steps` of a learner; its Box is one cell (`one_cell`)."""
-    rng, met = np.random.default_rng([stream.seed, 1]), list[Met]()
+    rng, met = np.random.default_rng([stream.seed, 1]), list[WarmUpStep]()
     reset, action, held = True, 0, 0
     for _ in range(min(WARM_UP, steps // 4)):
         if reset:
@@ -131,7 +131,7 @@ def warm_up(stream: Environment, steps: int) -> FoundGrid:
                 f"{stream.name}, step {stream.plays}: it raised {type(error).__name__}: {error}"
             ) from error
         ended = successor == stream.terminal
-        met.append(Met(stream.before, action, stream.after, reward, ended))
+        met.append(WarmUpStep(stream.before, action, stream.after, reward, ended))
         held -= 1
         reset = ended or cut or bool(rng.random() < RESET)
     if not met:

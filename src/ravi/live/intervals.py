@@ -116,9 +116,9 @@ def _known(
     of = confidence_sets(agent, 1 - validation.probability(confidence, "confidence"), assume, end)
     if policy.ndim != 2:
         raise InputError("intervals are for policies that do not depend on age")
-    told, H, found = agent.table.told, agent.table.told.horizon, bounds(of, policy)
-    least, low, best = (H * told.in_units(part) for part in (0.0, found.low, found.best))
-    width = H * (told.units[1] - told.units[0])
+    problem, H, found = agent.table.problem, agent.table.problem.horizon, bounds(of, policy)
+    least, low, best = (H * problem.in_units(part) for part in (0.0, found.low, found.best))
+    width = H * (problem.units[1] - problem.units[0])
     return of, found, Interval(low, best, width * found.gap, least, confidence, of.assumes)
 
 

@@ -127,7 +127,7 @@ class Learned:
     def no_interval(self) -> str:
         """Why no interval is given for the policy; nothing where one is."""
         discovered = self.environment["observations"].get("kind") == "labels"
-        return no_interval(self.agent, discovered=discovered, cells=isinstance(self.agent.given, LocalLinear))
+        return no_interval(self.agent, discovered=discovered, cells=isinstance(self.agent.source, LocalLinear))
 
     def table(self, which: str | None = None) -> Floats:
         """A policy, (X, A) or (S, X, A) by age: the planned one of the default learner, else the last, unless
@@ -152,9 +152,9 @@ class Learned:
         """A policy, to save, play and evaluate; `which` as for `table`."""
         from ravi.live.policies import Policy
 
-        told = self.agent.table.told
+        problem = self.agent.table.problem
         return Policy(
-            table=self.table(which), discount=told.discount, units=told.units, learner=self.learner,
+            table=self.table(which), discount=problem.discount, units=problem.units, learner=self.learner,
             steps=self.plays, seed=self.agent.seed, environment=self.environment,
         )  # fmt: skip
 
@@ -166,15 +166,15 @@ class Learned:
     @property
     def title(self) -> str:
         """The learner, the environment and the number of steps."""
-        told, steps = self.agent.table.told, self.agent.steps + self._looked
+        problem, steps = self.agent.table.problem, self.agent.steps + self._looked
         made = f"{self.plays:,} steps of {steps:,} in {self.agent.plans:,} epochs"
         if self.missed is not None:
             made += f", until_gap = {self.missed:g} not reached"
-        return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {told.discount:g}: {made}"
+        return f"{self.agent.learner.name} on {self.environment['name']}, gamma = {problem.discount:g}: {made}"
 
     def facts(self, which: str | None = None) -> list[tuple[str, str]]:
         """The results by name, as text. `which`: as for `table`."""
-        H, chosen = self.agent.table.told.horizon, dict(self._choices())
+        H, chosen = self.agent.table.problem.horizon, dict(self._choices())
         found = [("the environment", self._counters())]
         found += [(what, chosen[what]) for what in ("grid", "actions", "rewards") if what in chosen]
         if self.optimistic is not None:
@@ -219,8 +219,10 @@ class Learned:
         policy, visits = self.table(which), self.agent.visits.sum(-1)
         fields = {"visits": visits}
         if policy.ndim == 2:
-            told = self.agent.table.told
-            fields |= {"value V": told.horizon * told.in_units(evaluate(self.agent.model(), policy).V / told.horizon)}
+            problem = self.agent.table.problem
+            fields |= {
+                "value V": problem.horizon * problem.in_units(evaluate(self.agent.model(), policy).V / problem.horizon)
+            }
         end = end_of(self.agent, self.environment) is not None
         return of_policy(self.environment["name"], policy, fields, end=end)
 
@@ -235,7 +237,7 @@ class Learned:
         claims = dict(self._claims(known))
         made = (f"{what} {words.partition('; ')[0]}{' (given)' * (what in given)}" for what, words in self._choices())
         earns, worth = claims.get("the policy earns", NOT_PLAYED), claims["the policy is worth"]
-        H, of = self.agent.table.told.horizon, self.estimate
+        H, of = self.agent.table.problem.horizon, self.estimate
         if of is not None and not of.high - of.low <= WIDE * H * self.agent.range.width:
             earns += COMPUTE if self.choices.range_from == OF_TABLE else PLAY_MORE
         if known is not None and not known.informative:

@@ -18,7 +18,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -32,7 +31,7 @@ from ravi.core import AnyMDP, Ints, Playable, Problem
 from ravi.display.progress import Progress, telling, wanted
 from ravi.live.agent import Agent
 from ravi.live.choices import Choices, start
-from ravi.live.environment import Environment, is_an_mdp, world_of
+from ravi.live.environment import Environment, is_an_mdp, opened_world
 from ravi.live.estimates import Estimate
 from ravi.live.grid import Grid
 from ravi.live.grid_choice import focus
@@ -162,15 +161,14 @@ def learn(
 
     env = os.fspath(env) if isinstance(env, os.PathLike) else ids.called(env)
     mdp = is_an_mdp(env)
-    world = world_of(env, discount=discount if mdp else None)
-    if mdp and world.mdp.criterion != "discounted":
-        raise InputError(
-            f"{world.mdp.name} is {validation.OF_CRITERION[world.mdp.criterion]}, and ravi.learn is for a discount: "
-            "take ravi.run, or ravi.agent for a stream"
-        )
-    if mdp:  # which has a discount, and no end
-        termination, discount = "restart", world.mdp.discount
-    try:
+    with opened_world(env, discount if mdp else None) as world:
+        if mdp and world.mdp.criterion != "discounted":
+            raise InputError(
+                f"{world.mdp.name} is {validation.OF_CRITERION[world.mdp.criterion]}, and ravi.learn is for a "
+                "discount: take ravi.run, or ravi.agent for a stream"
+            )
+        if mdp:  # which has a discount, and no end
+            termination, discount = "restart", world.mdp.discount
         path = None if checkpoint is None else validation.path(checkpoint, "checkpoint")
         if path is not None:
             archive.check_place(path)
@@ -182,14 +180,10 @@ def learn(
         if path is not None and path.exists():
             live = _resume_agent(path, live, stream)
         if choices.grid is not None:
-            choices.grid.tell(live)
+            choices.grid.add_to(live)
         with telling(progress, f"{live.learner.name} in {stream.name}") as tell:
             rule = StoppingRule(live, until_gap, assume, explore=choices.default)
             return _Session(live, stream, choices, path, rule, Reports(live, tell, callback)).run(evaluate)
-    finally:
-        if isinstance(env, str):  # made here
-            with suppress(Exception):  # what was learned is worth more
-                world.close()
 
 
 class _Session:
@@ -202,7 +196,7 @@ class _Session:
             live, stream, choices, path, rule, report
         )  # fmt: skip
         self.began, self.saved = time.perf_counter() - effort.seconds, time.monotonic()
-        self.cells = live.given if isinstance(live.given, LocalLinear) else None
+        self.cells = live.source if isinstance(live.source, LocalLinear) else None
         self.chosen = self.cells if self.cells is not None and self.cells.bounds is not None else None
 
     def learned(self) -> Learned:
@@ -240,7 +234,7 @@ class _Session:
                 self._break_off(error)
         live.end()
         if (chosen := self.chosen) is not None and not ended:
-            focus(chosen, live, lambda box: self._cut(chosen.relaid(live.state, *box)))
+            focus(chosen, live, lambda box: self._cut(chosen.resized(live.state, *box)))
         self.report(inf)
         try:
             self.keep()
@@ -258,7 +252,7 @@ class _Session:
         live, stream, end = self.live, self.stream, self.stream.terminal
         live.follow(self.rule.policy(stream.resets))
         if self.chosen is not None:
-            self._cut(self.chosen.reach(live.state))
+            self._cut(self.chosen.grown(live.state))
             end = stream.terminal
         live.outside = True
         x = stream.reset()
@@ -269,10 +263,10 @@ class _Session:
             x, a, y, reward, cut = live.play(x, stream.step, single=self.cells is not None)
             live.reserve(y + 1)
             if self.chosen is not None:
-                cut = cut or (y != end and self.chosen.astray(stream.after))
+                cut = cut or (y != end and self.chosen.leaves(stream.after))
             reset = live.observe(x, a, y, reward, cut=cut, end=cut and y == end)
             if self.cells is not None and x != end:
-                self.cells.tell(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
+                self.cells.add_step(live.state, stream.before, a, stream.after, live.range.part(reward), y == end)
             x = y
 
     def _cut(self, to: Ints | None) -> None:
@@ -303,18 +297,18 @@ class _Session:
         live, stream = self.live, self.stream
         if not isinstance(error, InputError):
             return f"{stream.name}, step {live.plays + 1}: it raised {type(error).__name__}: {error}"
-        told = str(error)
-        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in told:
-            told += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
-        return told if told.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {told}"
+        text = str(error)
+        if not live.range.low <= 0 <= live.range.high and f"state {stream.terminal} " in text:
+            text += " (a terminated step leads to a state that earns 0: a range with 0 in it, or termination='restart')"
+        return text if text.startswith(stream.name) or isinstance(error, Unwritable) else f"{stream.name}, {text}"
 
     def _evaluated(self, found: Learned, steps: int) -> Learned:
         """With what the policy earns in so many steps that it does not learn from."""
-        from ravi.live.policies.evaluation import held_out
+        from ravi.live.policies.evaluation import estimate_by_episodes
 
         try:
-            limits = None if self.live.follows else self.live.table.told.units
-            estimate = held_out(found.policy(), self.stream.env, steps, limits)
+            limits = None if self.live.follows else self.live.table.problem.units
+            estimate = estimate_by_episodes(found.policy(), self.stream.env, steps, limits)
             self.keep(estimate)
             return replace(found, estimate=estimate)
         except KeyboardInterrupt:
@@ -348,33 +342,29 @@ class Reports:
 
 def _resume_agent(path: Path, live: Agent, stream: Environment) -> Agent:
     """The agent of a checkpoint, if it is of this call."""
-    kept = Agent.load(path, live.given)
-    if isinstance(kept.given, LocalLinear) and "grid" in kept.extra:
-        kept.given.close, kept.given.settled, kept.given.planned = kept.extra["grid"]
+    kept = Agent.load(path, live.source)
+    if isinstance(kept.source, LocalLinear) and "grid" in kept.extra:
+        kept.source.close, kept.source.settled, kept.source.planned = kept.extra["grid"]
     pairs = [
         ("learner", kept.name, live.name),
         ("steps", kept.steps, live.steps),
         ("seed", kept.seed, live.seed),
-        ("discount", kept.table.told.discount, live.table.told.discount),
-        ("reward_range", *("observed" if each.follows else each.table.told.units for each in (kept, live))),
+        ("discount", kept.table.problem.discount, live.table.problem.discount),
+        ("reward_range", *("observed" if each.follows else each.table.problem.units for each in (kept, live))),
         ("rewards", (kept.rewards.mode, kept.rewards.scale, kept.rewards.memory),
          (live.rewards.mode, live.rewards.scale, live.rewards.memory)),
     ]  # fmt: skip
     for what, was, now in pairs:
         if was != now:
             raise InputError(f"{path} was made with {what} {was}, not {now}: another file, or the same call")
-    if not _same_problem(kept, live):
+    if _beforehand(kept) != _beforehand(live):
         raise InputError(f"{path} was made with another problem: another file, or the same call")
     stream.restore(kept.extra.get("environment", {}))
     return kept
 
 
-def _same_problem(one: Agent, other: Agent) -> bool:
-    """Whether two agents were told the same: what is not learned."""
-    fixed = ["features", "pair_features"]
-    fixed += ["rewards"] if one.rewards.mode == "known" else []
-    fixed += ["initial"] if one.start_known else []
-    pairs = [(getattr(one.table.told, name), getattr(other.table.told, name)) for name in fixed]
-    return one.start_known == other.start_known and all(
-        (was is None) == (now is None) and (was is None or np.array_equal(was, now)) for was, now in pairs
-    )
+def _beforehand(agent: Agent) -> list[Any]:
+    """What an agent knows beforehand: what is not learned."""
+    names = ["features", "pair_features"] + ["rewards"] * (agent.rewards.mode == "known")
+    arrays = [getattr(agent.table.problem, name) for name in names + ["initial"] * agent.start_known]
+    return [None if array is None else array.tolist() for array in arrays]

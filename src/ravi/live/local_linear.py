@@ -75,7 +75,7 @@ class StepMemory(NamedTuple):
         self.earned[0, :many] = self.earned[0, :many] * scale + shift
 
 
-class Observed(NamedTuple):
+class StepColumns(NamedTuple):
     """The steps that were observed."""
 
     before: Floats  # (m, d)
@@ -95,9 +95,9 @@ class Moves(NamedTuple):
     end_rewards: Callable[[Floats], Floats]  # of targets that end: what the nearest end earned
 
 
-def observed_steps(s: StepMemory) -> Observed:
+def observed_steps(s: StepMemory) -> StepColumns:
     many = min(int(s.seen[0]), s.action.shape[1])
-    return Observed(*(each[0, :many] for each in s[:5]))
+    return StepColumns(*(each[0, :many] for each in s[:5]))
 
 
 class LocalLinear:
@@ -155,7 +155,7 @@ class LocalLinear:
                 self.close, self.planned = self.close / (1 + self.settled), int(s.seen[0]) % M
             return s
 
-        def add(s: StepMemory, path: Path) -> StepMemory:  # steps are told by `tell`, as they are observed
+        def add(s: StepMemory, path: Path) -> StepMemory:  # steps are added by `add_step`, as they are observed
             return s
 
         def until(s: StepMemory, time: Array) -> Until:
@@ -166,7 +166,7 @@ class LocalLinear:
 
         return Learner("smooth", init, plan, add, until, {"bins": self.grid.bins, "nearest": self.nearest})
 
-    def tell(self, s: StepMemory, before: Any, action: int, after: Any, earned: float, ended: bool) -> None:
+    def add_step(self, s: StepMemory, before: Any, action: int, after: Any, earned: float, ended: bool) -> None:
         """A step, by the observations before and after."""
         i = int(s.seen[0]) % s.action.shape[1]
         at, then = (
@@ -177,7 +177,7 @@ class LocalLinear:
         s.earned[0, i], s.ended[0, i], s.action[0, i] = earned, ended, action
         s.seen[0] += 1
 
-    def astray(self, observation: Any) -> bool:
+    def leaves(self, observation: Any) -> bool:
         """Whether an observation lies outside a grid that was chosen: where it may grow, or by more than half of it."""
         if self._inside is None or self._inside[0] != self.settled:
             more = np.where(self.turns, np.inf, np.where(self._grows().all(0), 0.0, self.width * self.bins / 2))
@@ -190,8 +190,8 @@ class LocalLinear:
         assert self.bounds is not None
         return self.settled | np.isfinite(np.array(self.bounds))
 
-    def reach(self, s: StepMemory) -> Ints | None:
-        """A grid that was chosen grows to where steps since the last plan left it; see `relaid`."""
+    def grown(self, s: StepMemory) -> Ints | None:
+        """A grid that was chosen grows to where steps since the last plan left it; see `resized`."""
         before, move = (each[self.planned :] for each in observed_steps(s)[:2])
         if self.bounds is None or len(before) < 2:
             return None
@@ -201,9 +201,9 @@ class LocalLinear:
         down, up = self._grows()
         ends = np.array(self.grid.low), np.array(self.grid.high)
         low, high = np.where(down & (first < ends[0]), low, ends[0]), np.where(up & (last > ends[1]), high, ends[1])
-        return self.relaid(s, low, high)
+        return self.resized(s, low, high)
 
-    def relaid(self, s: StepMemory, low: Floats, high: Floats) -> Ints | None:
+    def resized(self, s: StepMemory, low: Floats, high: Floats) -> Ints | None:
         """The grid from `low` to `high`, but for angles. For each of its cells before, the one that its centre is in
         now; None where nothing changes. Steps and policy are laid out anew."""
         old, start, width = self.grid, self.low, self.width

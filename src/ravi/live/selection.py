@@ -185,8 +185,8 @@ def select(
     0
     """
     eps, delta = validation.positive(epsilon, "epsilon"), validation.probability(delta, "delta")
-    tables, times, failing, told = _candidates_of(policies, which, delta)
-    seed = validation.whole(told.get("seed", 0) if seed is None else seed, "seed", 0, 2**63 - 1)
+    tables, times, failing, origin = _candidates_of(policies, which, delta)
+    seed = validation.whole(origin.get("seed", 0) if seed is None else seed, "seed", 0, 2**63 - 1)
     J = len(tables)
     W = theory.rollouts_of(J, eps, failing)
     mdp = _mdp_of(world)
@@ -195,7 +195,7 @@ def select(
     else:
         units = None if reward_range is None else validation.units(reward_range, "reward_range")
         given = {"discount": discount, "units": units}
-        facts = {name: told.get(name) if value is None else value for name, value in given.items()}
+        facts = {name: origin.get(name) if value is None else value for name, value in given.items()}
         found = [_on_stream(one, world, W, seed, termination, facts) for one in tables]
     estimates = np.array([mean for mean, _ in found])
     best = int(np.argmax(estimates))
@@ -222,8 +222,8 @@ def _candidates_of(policies: Any, which: int, delta: float) -> tuple[list[Any], 
     kept, J = policies.results["candidate_policy"][row], theory.candidates(delta)
     if len(kept) < J:
         raise InputError(f"the run kept {len(kept)} candidates; delta = {delta:g} needs {J}")
-    told = {"seed": policies.seeds[row], "discount": policies.discount, "units": policies.units}
-    return list(kept), policies.results["candidate_index"][row], delta / 2, told
+    origin = {"seed": policies.seeds[row], "discount": policies.discount, "units": policies.units}
+    return list(kept), policies.results["candidate_index"][row], delta / 2, origin
 
 
 def _mdp_of(world: Any) -> MDP | None:

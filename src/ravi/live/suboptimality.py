@@ -43,7 +43,7 @@ class Frequencies(NamedTuple):
     to: Array  # successors of outcomes                     (X A, 2 B)
     p: Array  # and their frequencies                       (X A, 2 B)
     radius: Array  # d: KL(P_hat || P) <= d                 (X, A)
-    told: Array  # whether d says anything                  (X, A)
+    informative: Array  # whether d says anything           (X, A)
     closed: Array  # and no other outcomes are plausible    (X, A)
 
 
@@ -102,11 +102,11 @@ def gap(of: ConfidenceSets, policy: Array, best: tuple[Array, Array], low: tuple
 
 def advantage_bounds(of: ConfidenceSets, policy: Array, low: tuple[Array, Array]) -> Advantages:
     gamma, (X, A), states = of.discount, of.shape, np.arange(of.shape[0])
-    seen = _frequencies(of)
-    M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", seen.P, policy))
-    V = M @ (policy * seen.r).sum(-1)
-    Q, PM = seen.r + gamma * seen.P @ V, seen.P @ M
-    u = _error_bounds(of, policy, low, seen, M, PM, V, Q)
+    counts = _frequencies(of)
+    M = np.linalg.inv(np.eye(X) - gamma * np.einsum("xay,xa->xy", counts.P, policy))
+    V = M @ (policy * counts.r).sum(-1)
+    Q, PM = counts.r + gamma * counts.P @ V, counts.P @ M
+    u = _error_bounds(of, policy, low, counts, M, PM, V, Q)
 
     m = gamma * PM - M[:, None]
     own = (m[states, :, states][..., None] * policy[:, None]) + np.eye(A)  # m_xa(x) - 1, times pi, and u(x, a) itself
@@ -116,25 +116,28 @@ def advantage_bounds(of: ConfidenceSets, policy: Array, low: tuple[Array, Array]
     sure = Q - V[:, None] - share * Q + _largest_sum(rest, u.above[:, None], u.below[:, None])
     sure += _largest_sum(m, (policy * u.above).sum(-1), (policy * u.below).sum(-1))
 
-    turns, tells = _largest_turns(seen.to, seen.p, seen.radius.ravel(), gamma, M, PM), seen.told & seen.closed
-    worst, more = _aligned(seen.to, seen.p, turns, share, M, PM, m, rest, policy, u.above, u.below)
+    turns, tells = (
+        _largest_turns(counts.to, counts.p, counts.radius.ravel(), gamma, M, PM),
+        counts.informative & counts.closed,
+    )
+    worst, more = _aligned(counts.to, counts.p, turns, share, M, PM, m, rest, policy, u.above, u.below)
     if X <= FEW and (policy.max(-1) == 1).all():
         at = states * A + policy.argmax(-1)
         sides = [part[at] for which in (of.high, of.low[0]) for part in which]
         of_pi = [part.ravel()[at] for part in (tells, u.above, u.below, Q)]
         more = _together(*sides, at, turns, gamma, M, PM, m, rest, V, *of_pi, more)
-    mean, reward = gamma * (seen.p * worst).sum(-1).reshape(X, A), of.high.reward + gamma * worst
+    mean, reward = gamma * (counts.p * worst).sum(-1).reshape(X, A), of.high.reward + gamma * worst
     extreme = largest(*of.high._replace(reward=reward), gamma, 1.0, V, np.full(X * A, np.nan)).reshape(X, A)
     less = tells & (extreme - mean - Q + more < u.most + u.slack)
     sure += share * np.where(less, more - mean, u.slack)
-    return Advantages(sure, share, np.where(less.reshape(-1, 1), reward, of.high.reward), V, seen.P, u, m, own)
+    return Advantages(sure, share, np.where(less.reshape(-1, 1), reward, of.high.reward), V, counts.P, u, m, own)
 
 
 def _error_bounds(
     of: ConfidenceSets,
     policy: Array,
     low: tuple[Array, Array],
-    seen: Frequencies,
+    counts: Frequencies,
     M: Array,
     PM: Array,
     V: Array,
@@ -146,16 +149,19 @@ def _error_bounds(
         for which, sign in ((of.high, 1.0), (of.low[0], -1.0))
     )
     (V_high, Q_high), (V_low, Q_low) = fixed_points(of, of.high, policy, 1.0), low
-    above, below = Q_high - seen.r - gamma * seen.P @ V_low, Q_low - seen.r - gamma * seen.P @ V_high
+    above, below = Q_high - counts.r - gamma * counts.P @ V_low, Q_low - counts.r - gamma * counts.P @ V_high
     if of.end is not None:
         above[of.end] = below[of.end] = 0
     off = V_low - V, V_high - V
     slack = np.full((X, A), gamma * (off[1].max() - off[0].min()))
     for _ in range(TIGHTER):
         u_pi = (policy * above).sum(-1), (policy * below).sum(-1)
-        moves = gamma * _largest_moves(seen.to, seen.p, seen.radius, seen.closed, M, PM, *u_pi, *off)
-        slack = np.where(seen.told, np.minimum(slack, moves), slack)
-        highest, lowest = np.where(seen.told, most + slack, above), np.where(seen.told, least - slack, below)
+        moves = gamma * _largest_moves(counts.to, counts.p, counts.radius, counts.closed, M, PM, *u_pi, *off)
+        slack = np.where(counts.informative, np.minimum(slack, moves), slack)
+        highest, lowest = (
+            np.where(counts.informative, most + slack, above),
+            np.where(counts.informative, least - slack, below),
+        )
         moved = max((above - highest).max(), (lowest - below).max())
         above, below = np.minimum(above, highest), np.maximum(below, lowest)
         if moved <= CLOSE:
@@ -196,8 +202,8 @@ def _frequencies(of: ConfidenceSets) -> Frequencies:
     p[stay], p[stay, 0], to[stay, 0], r[at_end] = 0, 1, (each // A)[stay], of.ended
     P = np.zeros((X * A, X))
     np.add.at(P, (each[:, None], to), p)
-    told = ~stay & (rows.radius < CERTAIN * total)
-    parts = [part.reshape(X, A) for part in (r, rows.radius / n, told, rows.closed)]
+    informative = ~stay & (rows.radius < CERTAIN * total)
+    parts = [part.reshape(X, A) for part in (r, rows.radius / n, informative, rows.closed)]
     return Frequencies(P.reshape(X, A, X), parts[0], to, p, *parts[1:])
 
 

@@ -60,7 +60,7 @@ class StreamTable:
     def __init__(self, problem: Problem, *, closed: bool) -> None:
         self.closed = closed  # whether a successor that is not stored is impossible
         self.exact = False  # and one that is stored at probability 0, too
-        self.told, self.support = problem, problem.support
+        self.problem, self.support = problem, problem.support
         self.rewards, self.successors, self.initial = (
             np.array(array) for array in (problem.rewards, problem.successors, problem.initial)
         )
@@ -73,12 +73,12 @@ class StreamTable:
     def sizes(self) -> tuple[int, int, int]:
         return self.states, self.actions, self.successors.shape[2]
 
-    def problem(self) -> Problem:
+    def view(self) -> Problem:
         """The problem as it is known: views of the table's arrays."""
         views = {name: getattr(self, name).view() for name in ("rewards", "successors", "initial", "support")}
         for view in views.values():
             view.setflags(write=False)
-        return restrict(self.told, MDP if isinstance(self.told, MDP) else Problem, **views)
+        return restrict(self.problem, MDP if isinstance(self.problem, MDP) else Problem, **views)
 
     def slot(self, x: int, a: int, y: int) -> int:
         """The place of y among the successors of (x, a); -1 where it has none yet."""
@@ -109,7 +109,7 @@ class StreamTable:
             setattr(made, name, getattr(self, name).copy())
         return made
 
-    def meet(self, x: int, a: int, y: int) -> Exchange | Widening | None:
+    def add_successor(self, x: int, a: int, y: int) -> Exchange | Widening | None:
         """Make a place for y among the successors of (x, a), for the first time. None: it is the first that the pair
         led to, and there are no counts to lay out."""
         X, A, B = self.sizes
@@ -135,10 +135,10 @@ class StreamTable:
 
     def grow(self, states: int, actions: int) -> None:
         """Enlarge the table to these numbers of states and actions; what it holds stays."""
-        if self.told.features is not None or self.told.pair_features is not None:
-            raise InputError(f"{self.told.name} has features; a table with features cannot grow")
+        if self.problem.features is not None or self.problem.pair_features is not None:
+            raise InputError(f"{self.problem.name} has features; a table with features cannot grow")
         X, A, B = self.sizes
-        require_table(self.told.name, "the number of states that are met", states, actions, B)
+        require_table(self.problem.name, "the number of states that are met", states, actions, B)
         successors = first_states(states, actions, B)
         successors[:X, :A] = self.successors
         self.successors = successors

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ravi import ids
 from ravi.core import MDP, AnyMDP, Playable
-from ravi.live.environment import is_an_mdp, world_of
+from ravi.live.environment import is_an_mdp, opened_world
 from ravi.live.learned import Learned
 from ravi.live.policies import Policy
 from ravi.live.policies import evaluation as of_policies
@@ -132,13 +132,9 @@ def evaluate(
         return of_tables.evaluate(ids.mdp(on, discount=discount), policy, tol)
     if discount is None:
         raise InputError("discount is None: an environment has none, so give it, such as discount=0.99")
-    world = world_of(on)
-    try:
+    with opened_world(on) as world:
         numbers = Policy.of(world, policy, discount, termination=termination or "absorb")
         return of_policies.evaluate(numbers, world, **sampling)
-    finally:
-        if isinstance(on, str):
-            world.close()
 
 
 def _is_a_file(policy: Any) -> bool:

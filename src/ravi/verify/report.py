@@ -123,8 +123,9 @@ class Report:
 
     def _head(self) -> str:
         run = self.run
+        gamma = f" (gamma {run.discount:g})" if run.discount < 1 else ""
         return (
-            f"{run.learner} on {run.mdp} (gamma {run.discount:g}), {run.steps:,} steps, "
+            f"{run.learner} on {run.mdp}{gamma}, {run.steps:,} steps, "
             f"{counted(len(run.seeds), 'seed')}; D deterministic, P with probability 1 - delta, E in expectation"
         )
 

@@ -79,12 +79,7 @@ def test_a_query_prints_its_answer(place):
     for view, steps in (("runs", 9_000), ("all_runs", 13_000)):  # without those of tuning, and with them
         total = typed("results", "out", "--json", "--sql", f"select sum(steps) as total from {view}", cwd=place)
         assert json.loads(total.stdout) == {"rows": [{"total": steps}]}
-    assert typed("results", "out", "--sql", "select 1 as a, 2 as a", cwd=place).stdout.split() == [
-        "a",
-        "a",
-        "1",
-        "2",
-    ]
+    assert typed("results", "out", "--sql", "select 1 as a, 2 as a", cwd=place).stdout.split() == ["a", "a", "1", "2"]
     assert typed("results", "out", "--json", "--sql", "select 1 as a, 2 as a", cwd=place).returncode == 2
     wrong = typed("results", "out", "--sql", "select nothing from nowhere", cwd=place)
     assert wrong.returncode == 2
@@ -92,23 +87,23 @@ def test_a_query_prints_its_answer(place):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("line", "said"),
     [
-        (["quik", "--out", "x"], "quick"),
-        (["bad.toml", "--out", "bad"], "bad.toml:4: ponits: there is no key 'ponits'. Did you mean points?"),
-        (["mine.toml"], "--out"),
-        (["mine.toml", "--out", "x", "--steps", "100"], "--steps is for one run"),
-        (["riverswim/4", "psrl", "--out", "x"], "--out is for a suite"),
-        (["riverswim/4"], "riverswim/4 is an MDP, and a run needs a learner too: ravi run riverswim/4 psrl"),
-        (["mine.toml", "--out", "x", "--shard", "5/3"], "shard"),
-        (["mine.toml", "--out", "x", "--workers", "0"], "workers"),
-        (["mine.toml", "--out", "out", "--seeds", "7"], "--adopt"),
-        (["mine.toml", "--out", "mine.toml"], "is a file"),
+        ("quik --out x", "quick"),
+        ("bad.toml --out bad", "bad.toml:4: ponits: there is no key 'ponits'. Did you mean points?"),
+        ("mine.toml", "--out"),
+        ("mine.toml --out x --steps 100", "--steps is for one run"),
+        ("riverswim/4 psrl --out x", "--out is for a suite"),
+        ("riverswim/4", "riverswim/4 is an MDP, and a run needs a learner too: ravi run riverswim/4 psrl"),
+        ("mine.toml --out x --shard 5/3", "shard"),
+        ("mine.toml --out x --workers 0", "workers"),
+        ("mine.toml --out out --seeds 7", "--adopt"),
+        ("mine.toml --out mine.toml", "is a file"),
     ],
 )
-def test_a_mistake_on_the_line_says_what_and_what_to_do(place, words, said):
+def test_a_mistake_on_the_line_says_what_and_what_to_do(place, line, said):
     (place / "bad.toml").write_text(TOML.replace("points", "ponits"))
-    wrong = typed("run", *words, cwd=place)
+    wrong = typed("run", *line.split(), cwd=place)
     assert wrong.returncode == 2
     assert said in wrong.stderr
     assert "Traceback" not in wrong.stderr
@@ -184,8 +179,7 @@ def with_first(table, name, value):
 
 def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
     for name, value in (("digest", "0" * 20), ("regret", 1.0), ("regret_curve", [1.0] * 10), ("constants", "{}")):
-        folder = tmp_path / name
-        shutil.copytree(place / "out", folder)
+        folder = shutil.copytree(place / "out", tmp_path / name)
         run = forged(folder, lambda table, name=name, value=value: with_first(table, name, value))
         found = reproduce(folder, workers=1)
         assert found.altered == [run]
@@ -194,9 +188,13 @@ def test_a_result_that_was_tampered_with_is_found(place, tmp_path):
         assert run in found.text()
 
 
-def test_a_tuning_record_that_was_tampered_with_is_found(place, tmp_path):
-    folder = tmp_path / "out"
-    shutil.copytree(place / "out", folder)
+@pytest.fixture
+def folder(place, tmp_path):
+    """Results that a test may harm."""
+    return shutil.copytree(place / "out", tmp_path / "out")
+
+
+def test_a_tuning_record_that_was_tampered_with_is_found(folder):
     store = Store(folder)
     ((subject, record),) = store.tuning().items()
     store.keep_tuning(subject, record | {"chosen": 1 - record["chosen"]})
@@ -205,9 +203,7 @@ def test_a_tuning_record_that_was_tampered_with_is_found(place, tmp_path):
     assert "does not follow from its runs" in found.text()
 
 
-def test_runs_that_the_suite_no_longer_asks_for_are_not_called_reproduced(place, tmp_path):
-    folder = tmp_path / "out"
-    shutil.copytree(place / "out", folder)
+def test_runs_that_the_suite_no_longer_asks_for_are_not_called_reproduced(folder, tmp_path):
     (tmp_path / "other.toml").write_text(TOML.replace('"ucrl2", ', ""))
     run_suite(tmp_path / "other.toml", folder, adopt=True, workers=1)
     found = reproduce(folder, workers=1)

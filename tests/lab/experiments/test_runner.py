@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from functools import partial
 from itertools import pairwise
 
 import pyarrow.parquet as pq
@@ -60,17 +61,6 @@ def test_what_is_stored_is_what_a_single_run_gives(undisturbed):
         assert (held.regret(mdp=mdp, section=section, label=learner, column="theory")[1] == made.regret).all()
 
 
-def test_this_process_gives_the_same_bits_as_two_workers(undisturbed, tmp_path):
-    run_suite(SMALL, tmp_path / "one", workers=1)
-    assert bits(tmp_path / "one") == bits(undisturbed)
-
-
-def test_shards_make_up_the_whole_in_any_order(undisturbed, tmp_path):
-    for shard in ("3/3", "1/3", "2/3"):
-        run_suite(SMALL, tmp_path / "shards", workers=1, shard=shard)
-    assert bits(tmp_path / "shards") == bits(undisturbed)
-
-
 def test_the_same_call_does_nothing_more(undisturbed):
     before = sorted(os.listdir(undisturbed / "parts"))
     seen = []
@@ -78,13 +68,6 @@ def test_the_same_call_does_nothing_more(undisturbed):
     assert sorted(os.listdir(undisturbed / "parts")) == before
     assert len(list((undisturbed / "manifests").iterdir())) >= 2  # but it is on record
     assert all(status.running == 0 for status in seen)
-
-
-def test_a_folder_goes_on_by_itself(undisturbed, tmp_path):
-    folder = tmp_path / "half"
-    run_suite(SMALL, folder, workers=1, shard="1/2")
-    run_suite(folder, folder, workers=1)
-    assert bits(folder) == bits(undisturbed)
 
 
 def test_ctrl_c_ends_in_good_order_and_the_same_call_goes_on(undisturbed, tmp_path):
@@ -321,9 +304,33 @@ def test_several_drivers_make_every_run_once(tmp_path):
     assert sum(pq.read_metadata(folder / "parts" / part).num_rows for part in held.parts) == held.runs.num_rows
 
 
-def test_a_worker_that_dies_once_costs_nothing(undisturbed, tmp_path):
-    drive(SMALL, tmp_path / "once", Here(loses=lambda number, task: number % 5 == 0))
-    assert bits(tmp_path / "once") == bits(undisturbed)
+def by_shards(folder):
+    for shard in ("3/3", "1/3", "2/3"):
+        run_suite(SMALL, folder, workers=1, shard=shard)
+
+
+def by_half_and_by_itself(folder):
+    run_suite(SMALL, folder, workers=1, shard="1/2")
+    run_suite(folder, folder, workers=1)
+
+
+def by_a_thread(folder):
+    thread = threading.Thread(target=run_suite, args=(SMALL, folder), kwargs={"workers": 2})
+    thread.start()
+    thread.join(120)
+
+
+def by_workers_that_die_once(folder):
+    drive(SMALL, folder, Here(loses=lambda number, task: number % 5 == 0))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [partial(run_suite, SMALL, workers=1), by_shards, by_half_and_by_itself, by_a_thread, by_workers_that_die_once],
+)
+def test_a_suite_gives_the_same_bits_however_it_is_run(undisturbed, tmp_path, run):
+    run(tmp_path / "out")
+    assert bits(tmp_path / "out") == bits(undisturbed)
 
 
 def test_a_run_that_kills_every_worker_becomes_a_row_and_the_rest_goes_on(undisturbed, tmp_path):
@@ -518,33 +525,32 @@ def test_a_learner_that_is_edited_while_it_runs_is_not_stored_as_what_it_was(tmp
     assert "has changed since it was launched" in row["error"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_what_a_scheduler_sends_is_like_ctrl_c(tmp_path, number):
+def signalled(suite, folder, number, workers):
+    """What a run tells of its progress, whose first word is followed by a signal."""
     seen = []
 
-    def stop(status):
+    def send(status):
         seen.append(status)
         if len(seen) == 1:
             signal.raise_signal(number)
 
-    run_suite(SMALL | {"steps": 10**6}, tmp_path / "out", workers=2, progress=stop)
-    assert seen[-1].stopping
-    assert seen[-1].done < seen[-1].total
+    run_suite(suite, folder, workers=workers, progress=send)
+    return seen
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_what_a_scheduler_sends_is_like_ctrl_c(tmp_path, number):
+    last = signalled(SMALL | {"steps": 10**6}, tmp_path / "out", number, 2)[-1]
+    assert last.stopping
+    assert last.done < last.total
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path, number):
     """`nohup ravi suite run` starts with SIGHUP ignored, a job in the background of a script with SIGINT."""
-    seen = []
-
-    def hang_up(status):
-        seen.append(status)
-        if len(seen) == 1:
-            signal.raise_signal(number)
-
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        run_suite(SMALL | {"steps": 20}, tmp_path / "out", workers=1, progress=hang_up)
+        signalled(SMALL | {"steps": 20}, tmp_path / "out", number, 1)
         assert signal.getsignal(number) is signal.SIG_IGN
     finally:
         signal.signal(number, before)
@@ -593,13 +599,6 @@ def test_an_mdp_from_a_file_is_kept_with_the_results(tmp_path):
     (tmp_path / "mine.mdp").unlink()
     more = run_suite(tmp_path / "out", tmp_path / "out", seeds=5, adopt=True, workers=1)
     assert (more.regret(label="psrl")[1] == ravi.run("psrl", "riverswim/5", 500, 5).regret).all()
-
-
-def test_it_runs_in_a_thread(undisturbed, tmp_path):
-    thread = threading.Thread(target=run_suite, args=(SMALL, tmp_path / "thread"), kwargs={"workers": 2})
-    thread.start()
-    thread.join(120)
-    assert bits(tmp_path / "thread") == bits(undisturbed)
 
 
 def test_workers_with_other_versions_are_refused(tmp_path):

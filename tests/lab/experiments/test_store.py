@@ -1,5 +1,6 @@
 """The store: parts are whole or not there, writers and readers do not disturb each other, damage is named."""
 
+import fcntl
 import io
 import json
 import os
@@ -230,34 +231,28 @@ def test_a_launch_is_alive_as_long_as_it_lasts(tmp_path):
 
 
 def test_a_launch_is_locked_though_others_look(tmp_path, monkeypatch):
-    """`others` holds a manifest for a moment; a launch that begins just then tries again."""
-    import fcntl
-
-    from ravi.lab.experiments import store as module
-
-    tries, flock = [], fcntl.flock
+    """`others` holds a manifest for a moment; a launch that begins just then waits for it."""
+    looks, flock, store = [], fcntl.flock, created(tmp_path, None)
 
     def busy(held, how):
-        tries.append(how)
-        if len(tries) < 4:
-            raise BlockingIOError
+        if not looks:
+            looks.append(os.open(held.name, os.O_RDONLY))
+            flock(looks[0], fcntl.LOCK_SH)
+            threading.Timer(0.2, lambda: (looks.append("over"), os.close(looks[0]))).start()
         flock(held, how)
 
-    store = created(tmp_path, None)
-    monkeypatch.setattr(module.fcntl, "flock", busy)
+    monkeypatch.setattr(fcntl, "flock", busy)
     with store.launch({}) as launch:
-        assert len(tries) == 4
+        assert looks[1:] == ["over"]
         assert Store(tmp_path).others("") == [launch]
 
 
 def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
-    from ravi.lab.experiments import store as module
-
     def none(held, how):
         raise OSError(95, "Operation not supported")
 
     store = created(tmp_path, None)
-    monkeypatch.setattr(module.fcntl, "flock", none)
+    monkeypatch.setattr(fcntl, "flock", none)
     with store.launch({}) as launch:
         store.write([rows(launch)])
         assert store.others("") == []

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -53,7 +53,6 @@ class Work:
     losses: int = 0  # workers that died of it, and faults of machines
     plays: float = 0.0  # of runs under way
     given: int = 0  # runs that a worker has
-    kept: set[str] = field(default_factory=set)  # settings whose checkpoints are in the store
 
 
 class Driver:
@@ -145,7 +144,6 @@ class Driver:
                 self._read()  # another driver may have done it
                 held = {setting.digest: self.store.checkpoint(setting.digest, job.key) for setting in job.variants}
                 work = Work(job, {name: content for name, content in held.items() if content is not None})
-                work.kept |= {*work.checkpoints}
             if self.agenda.left(work.job):
                 return work
             self.ended.append(work)
@@ -185,7 +183,6 @@ class Driver:
         for name, content in back.checkpoints.items():
             if content != work.checkpoints.get(name):
                 self.store.keep_checkpoint(name, work.job.key, content)
-        work.kept |= {*back.checkpoints}
         work.checkpoints = back.checkpoints
         if back.fault is not None:
             self._lost(work, Lost(True, back.fault, "the machine failed it"))
@@ -224,8 +221,8 @@ class Driver:
         self.rows.clear()
         self.flushed = time.monotonic()
         for work in self.ended:
-            for setting in work.kept:
-                self.store.drop_checkpoint(setting, work.job.key)
+            for setting in work.job.variants:
+                self.store.drop_checkpoint(setting.digest, work.job.key)
             self.store.release(work.job.key)
         self.ended.clear()
         self._advance()

@@ -11,13 +11,12 @@ import json
 import os
 import re
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -113,7 +112,8 @@ class Store:
         name = secrets.token_hex(6)
         path = self._put_json(f"manifests/{name}.json", manifest)
         with open(path, "r+b") as held:  # NFS locks only what can be written
-            _lock(held)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(held, fcntl.LOCK_EX)  # once `others`, which may look just now, have let go
             self._launch = name
             yield name
 
@@ -261,19 +261,6 @@ class Store:
             except InputError as error:
                 self.troubles.append(Trouble(f"{name}/{path.name}", str(error)))
         return found
-
-
-def _lock(held: IO[bytes]) -> None:
-    """Lock a manifest; `Store.others` may be holding it for a moment."""
-    for _ in range(100):
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        except OSError:  # a file system without locks
-            return
-        else:
-            return
 
 
 def read_part(path: Path, columns: Sequence[str]) -> pa.Table | str:

@@ -25,7 +25,7 @@ from ravi.live.estimates import Estimate, of_episodes, student_estimate
 from ravi.live.policies.playing import check_size, labels_of, play_cycles, stream_of
 from ravi.live.policies.policy import Policy
 from ravi.live.rewards import RewardRange
-from ravi.validation import InputError, StreamError
+from ravi.validation import OF_CRITERION, InputError, StreamError
 
 if TYPE_CHECKING:
     from ravi.live.environment import Environment
@@ -38,8 +38,7 @@ ROUNDING = 2.0**-50  # of a value in units: a product and a sum, each to 2^-53 o
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
-    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both. On an MDP without a discount it
-    is the average reward, or what an episode earns.
+    """<nu_0, V^pi> of a policy in the units of the rewards: computed, sampled, or both.
 
     Attributes
     ----------
@@ -49,8 +48,6 @@ class Evaluation:
         The name of the environment, or of the MDP.
     discount
         gamma.
-    criterion
-        "discounted", or "average" or "episodic" for an MDP that is.
     exact
         The return, computed.
     exact_error
@@ -84,7 +81,6 @@ class Evaluation:
     policy: str
     on: str
     discount: float
-    criterion: str = "discounted"
     exact: float | None = None
     exact_error: float | None = None
     optimum: float | None = None
@@ -117,10 +113,9 @@ class Evaluation:
         return f"<Evaluation of policy {self.policy}{where}{computed}{sampled}>"
 
     def __str__(self) -> str:
-        words = {"average": "average reward", "episodic": "an episode"}.get(
-            self.criterion, f"gamma {self.discount:.10g}"
+        return "\n".join(
+            [f"policy {self.policy}", f"  on               {self.on} (gamma {self.discount:.10g})", *self._lines()]
         )
-        return "\n".join([f"policy {self.policy}", f"  on               {self.on} ({words})", *self._lines()])
 
     def _lost(self) -> str:
         gap, error = self.gap or 0.0, (self.exact_error or 0.0) + (self.optimum_error or 0.0)
@@ -186,16 +181,16 @@ def evaluate(
 
         env = ids.mdp(env) if ids.names_an_mdp(env) else env
     if isinstance(env, MDP):
+        if env.criterion != "discounted":
+            raise InputError(
+                f"{env.name} is {OF_CRITERION[env.criterion]}, and this evaluation is for a discount: "
+                "ravi.evaluate(policy, mdp) is for every criterion"
+            )
         computed = _computed(policy, env, policy.environment.get("termination") == "absorb")
-        facts: dict[str, Any] = {"on": env.name, "discount": env.discount, "criterion": env.criterion}
-        return Evaluation(policy=policy.origin, **facts, **computed)
-    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
-    try:
+        return Evaluation(policy=policy.origin, on=env.name, discount=env.discount, **computed)
+    with stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code) as stream:
         computed = _from_table(policy, stream)
         sampled = _sampled(policy, stream, n, seed, level, progress)
-    finally:
-        if ours:
-            stream.close()
     return Evaluation(policy=policy.origin, on=stream.name, discount=policy.discount, **computed, **sampled)
 
 
@@ -222,59 +217,48 @@ def _sampled(
     return counted | {"mean": mean, "low": low, "high": high, "confidence": level}
 
 
-def held_out(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
+def estimate_by_episodes(policy: Policy, env: Any, steps: int, limits: tuple[float, float] | None) -> Estimate | None:
     """The return of a policy, from episodes of about so many steps in all; the last one is played to its end.
 
     They are cut where what follows weighs less than `REST`. limits: the range of rewards, if it is known; a reward
     outside of it is an error, since the interval rests on it.
     """
-    stream, _ = stream_of(policy, env, seed=policy.seed)
     units = None if limits is None else RewardRange(*limits)
     returns: list[float] = []
     rest: list[float] = []
     total, made, gamma = 0.0, 0, policy.discount
-    for each in play_cycles(policy, stream, max(steps, 0), policy.seed, length=ceil(log(REST) / log(gamma))):
-        total, made = total + gamma**each.age * each.reward, made + 1
-        if units is not None:
-            try:
-                units.part(each.reward)
-            except InputError as error:
-                raise StreamError(f"{stream.name}, step {made}: the reward {error}") from None
-        if each.end:
-            returns.append(total)
-            rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
-            total = 0.0
-            if made >= steps:
-                break
+    length = ceil(log(REST) / log(gamma))
+    with stream_of(policy, env, seed=policy.seed) as stream:
+        for each in play_cycles(policy, stream, max(steps, 0), policy.seed, length):
+            total, made = total + gamma**each.age * each.reward, made + 1
+            if units is not None:
+                try:
+                    units.part(each.reward)
+                except InputError as error:
+                    raise StreamError(f"{stream.name}, step {made}: the reward {error}") from None
+            if each.end:
+                returns.append(total)
+                rest.append(0.0 if each.end == "terminated" else gamma ** (each.age + 1))
+                total = 0.0
+                if made >= steps:
+                    break
     return of_episodes(returns, rest, gamma, limits)
 
 
 def _computed(policy: Policy, mdp: MDP, absorb: bool) -> dict[str, Any]:
     """The value and the optimum, in the MDP's units, and bounds on their errors."""
-    from ravi.planning.average import AverageSolution
-    from ravi.planning.evaluation import evaluate, staged_values
+    from ravi.planning.evaluation import staged_values
     from ravi.planning.solver import solve
 
-    table, found = _table_on(policy, mdp, absorb), solve(mdp, tol=TOLERANCE)  # (S, X, A)
-    if mdp.criterion == "discounted":
-        _, (rho,), (error,) = staged_values(mdp, table[None], TOLERANCE)
-    else:
-        of: Any = evaluate(mdp, table[0] if len(table) == 1 else table)
-        average = mdp.criterion == "average"
-        rho, error = (
-            (mdp.initial @ of.gain, of.gain_error + 1e-15) if average else (of.returns, of.error / mdp.episode + 1e-15)
-        )
-    low, high = mdp.units
-    best, best_error = (
-        (found.gain, found.gain_error) if isinstance(found, AverageSolution) else (found.optimum, found.optimum_error)
-    )
-    steps = 1.0 if mdp.criterion == "average" else mdp.largest_value  # whose rewards are added up
-    slack = ROUNDING * steps * max(abs(low), abs(high))
+    table = _table_on(policy, mdp, absorb)  # (S, X, A)
+    _, (rho,), (error,) = staged_values(mdp, table[None], TOLERANCE)
+    solution, (low, high), H = solve(mdp, tol=TOLERANCE), mdp.units, mdp.horizon
+    slack = ROUNDING * H * max(abs(low), abs(high))
     return {
-        "exact": steps * mdp.in_units(float(rho)),
-        "exact_error": steps * (high - low) * float(error) + slack,
-        "optimum": steps * mdp.in_units(best),
-        "optimum_error": steps * (high - low) * best_error + slack,
+        "exact": H * mdp.in_units(float(rho)),
+        "exact_error": H * (high - low) * float(error) + slack,
+        "optimum": H * mdp.in_units(solution.optimum),
+        "optimum_error": H * (high - low) * solution.optimum_error + slack,
     }
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,12 +60,8 @@ def play(
 
     A cycle ends at a reset, in the absorbing state, where nothing more is earned, or where it is truncated.
     """
-    stream, ours = stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code)
-    try:
+    with stream_of(policy, env, termination=termination, seed=seed, allow_code=allow_code) as stream:
         yield from play_cycles(policy, stream, validation.whole(cycles, "cycles"), seed)
-    finally:
-        if ours:
-            stream.close()
 
 
 def play_cycles(
@@ -90,6 +87,7 @@ def play_cycles(
             x, age = y, age + 1
 
 
+@contextmanager
 def stream_of(
     policy: Policy,
     env: Playable | MDP | str | None = None,
@@ -97,36 +95,41 @@ def stream_of(
     termination: str | None = None,
     seed: int = 0,
     allow_code: bool = False,
-) -> tuple[Environment, bool]:
-    """The stream that a policy is played on, numbered as the policy is, and whether it was made here.
+) -> Iterator[Environment]:
+    """The stream that a policy is played on, numbered as the policy is; closed at the end if it was opened here.
 
     `env` is an `Environment`, one of Gymnasium, its id, or None for the one that the policy was learned in. What an id
     makes has no time limit, and the options that the policy was learned with, if it is the same id. allow_code: the
     policy may name a module, `module:Env-v0`, whose code is then run (docs/guides/security.md).
     """
-    learned = policy.environment
-    ours = env is None or isinstance(env, str)
+    learned, world = policy.environment, env
     if isinstance(env, Environment):
         if termination not in (None, env.termination):
             raise InputError(f"termination is {termination!r}, but the stream {env!r} has its own")
         stream = env
+        _check_space(policy, stream.name, "observations", stream.observation_space)
+        _check_space(policy, stream.name, "actions", stream.action_space)
     else:
         if env is None or isinstance(env, str):
-            env = world_of(*origin_of(learned, env, allow_code=allow_code))
+            world = world_of(*origin_of(learned, env, allow_code=allow_code))
+        _check_spaces(policy, world)
         numbering = learned.get("observations", {})
-        facts: dict[str, Any] = {
-            "termination": termination or learned.get("termination", "absorb"),
-            "seed": seed_apart(seed),
-            "levels": learned.get("actions", {}).get("kind") == "grid",
-        }
-        if numbering.get("kind") == "labels":
-            stream = Environment(env, discover=True, **facts)
-            stream.restore(stream.plain() | {"observations": numbering})  # what was met has the numbers that it had
-        else:
-            _check_spaces(policy, env)
-            stream = Environment(env, grid=grid_of(numbering), **facts)
-    _check_numbering(policy, stream)
-    return stream, ours
+        stream = Environment(
+            world, termination=termination or learned.get("termination", "absorb"), grid=grid_of(numbering),
+            seed=seed_apart(seed), discover=numbering.get("kind") == "labels",
+            levels=learned.get("actions", {}).get("kind") == "grid",
+        )  # fmt: skip
+        if stream.discovered:  # what was met has the numbers that it had
+            stream.restore(stream.plain() | {"observations": numbering})
+    if stream.discovered and stream.termination != learned.get("termination"):
+        kept = learned.get("termination")
+        raise InputError(f"the states were discovered with termination {kept!r}; play it with that")
+    check_size(policy, stream.states, stream.actions, stream.name)
+    try:
+        yield stream
+    finally:
+        if world is not env:
+            stream.close()
 
 
 def check_render(world: Any, render: str | None, name: str = "render") -> Any:
@@ -183,16 +186,6 @@ def grid_of(plain: Mapping[str, Any]) -> Any:
             f"the policy says of its observations what is no space: {validation.shown(plain)} ({error})"
         ) from None
     return {key: grid for key, grid in grids.items() if grid is not None} or None
-
-
-def _check_numbering(policy: Policy, stream: Environment) -> None:
-    """States and actions have the numbers that they had when the policy was learned."""
-    _check_space(policy, stream.name, "observations", stream.observation_space)
-    _check_space(policy, stream.name, "actions", stream.action_space)
-    termination = policy.environment.get("termination")
-    if stream.discovered and stream.termination != termination:
-        raise InputError(f"the states were discovered with termination {termination!r}; play it with that")
-    check_size(policy, stream.states, stream.actions, stream.name)
 
 
 def _check_spaces(policy: Policy, world: Any) -> None:

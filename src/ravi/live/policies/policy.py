@@ -128,33 +128,30 @@ class Policy:
         or "restart". learner: who found it, for the record.
         """
         from ravi.importers.imported import Imported
-        from ravi.live.environment import Environment, is_an_mdp, world_of
+        from ravi.live.environment import Environment, is_an_mdp, opened_world
 
         if isinstance(where, Imported):
             mdp, played = where.mdp, where.played(table)
             return Policy(table=played, discount=mdp.discount, units=mdp.units, learner=learner,
                           states=where.states, actions=where.actions)  # fmt: skip
-        world, facts = world_of(where), dict[str, Any](discount=discount, learner=learner)
-        if is_an_mdp(where):  # which never ends
-            termination, facts = "restart", facts | {"discount": world.mdp.discount, "units": world.mdp.units}
-        stream = Environment(world, termination=termination)
-        try:
+        facts = dict[str, Any](discount=discount, learner=learner)
+        with opened_world(where) as world:
+            if is_an_mdp(where):  # which never ends
+                termination, facts = "restart", facts | {"discount": world.mdp.discount, "units": world.mdp.units}
+            stream = Environment(world, termination=termination)
             facts["environment"] = stream.plain()
-            rows = np.asarray(validation.of_actions(table, stream.actions, "table"))
-            if rows.shape[-2:-1] == (stream.terminal,):  # the end, where no action matters, has no row
-                rows = np.concatenate([rows, np.full_like(rows[..., :1, :], 1 / rows.shape[-1])], axis=-2)
-            made = Policy(table=rows, **facts)
-            (X, A), (states, actions) = made.table.shape[-2:], (stream.states, stream.actions)
-            if (states, actions) != (X, A):
-                end = "" if stream.terminal is None else ", the end among them"
-                raise InputError(
-                    f"table is for {X} states and {A} actions, but {stream.name} has {states} states{end}, "
-                    f"and {actions} actions"
-                )
-            return made
-        finally:
-            if isinstance(where, str):
-                stream.close()
+        rows = np.asarray(validation.of_actions(table, stream.actions, "table"))
+        if rows.shape[-2:-1] == (stream.terminal,):  # the end, where no action matters, has no row
+            rows = np.concatenate([rows, np.full_like(rows[..., :1, :], 1 / rows.shape[-1])], axis=-2)
+        policy = Policy(table=rows, **facts)
+        (X, A), (states, actions) = policy.table.shape[-2:], (stream.states, stream.actions)
+        if (states, actions) != (X, A):
+            end = "" if stream.terminal is None else ", the end among them"
+            raise InputError(
+                f"table is for {X} states and {A} actions, but {stream.name} has {states} states{end}, "
+                f"and {actions} actions"
+            )
+        return policy
 
     @cached_property
     def observations(self) -> Observations:
