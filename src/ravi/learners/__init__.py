@@ -50,6 +50,7 @@ LEARNERS = {
     "ravi-ucb/unknown-rewards": _here(
         "ravi_ucb.unknown_rewards:tabular",
         "runs RAVI-UCB and estimates the rewards, for tabular MDPs whose rewards are unknown",
+        criteria=ALL,
     ),
     "ravi-ucb+/unknown-rewards": _here(
         "ravi_ucb.unknown_rewards:plus",
@@ -86,7 +87,7 @@ LEARNERS = {
     "ravi-kl/unknown-rewards": _here(
         "ravi_kl.ravi_kl:unknown_rewards",
         "runs RAVI-KL and estimates the rewards, for tabular MDPs whose rewards are unknown",
-        criteria=BOTH,
+        criteria=ALL,
     ),
     "ucrl2": _here(
         "ucrl.ucrl:ucrl2",

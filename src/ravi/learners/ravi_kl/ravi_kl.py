@@ -49,6 +49,7 @@ from ravi import validation
 from ravi.core import Array, KernelSets, Learner, Problem, Seedwise, SideInformation, TheoryConstants
 from ravi.estimators.counts import Counts, counts, tallies
 from ravi.estimators.rewarded import NOTHING, Earned, Rewarded, law_of
+from ravi.learners import wrappers
 from ravi.learners.options import takes
 from ravi.learners.ravi_kl.in_episodes import kl_in_episodes
 from ravi.learners.ravi_kl.inner_sets import OfSets
@@ -155,14 +156,18 @@ def unknown_rewards(
 ) -> Learner:
     """RAVI-KL on counts that does not know its rewards. A step earns 1 with probability r(x, a) and else 0
     (rewards=bernoulli, unless the MDP has another law), r(x, a) (rewards=deterministic), or a beta variate of that mean
-    (rewards=beta). `reward_scale` multiplies the radius of rewards, or their bonus (plan=mirror).
+    (rewards=beta). `reward_scale` multiplies the radius of rewards, or their bonus (plan=mirror, and in episodes, where
+    it is `ravi-kl` on the optimistic rewards of `ravi.learners.wrappers`).
 
-    Setting: discounted with resets, or average reward (as RAVI-KL); tabular; rewards unknown.
+    Setting: discounted with resets, average reward or episodes (as RAVI-KL); tabular; rewards unknown.
     Guarantee: that of RAVI-KL, and sqrt(X A T ln(X A T)) more.
     Composition: counts, and mean rewards x relative-entropy balls and those of coins x policy iteration on sets (or M
     mirror steps) x at resets and doublings (or at resets).
     Cost: that of RAVI-KL.
     """
+    if problem.criterion == "episodic":
+        known = {name: getattr(o, name) for name in tabular.names}
+        return wrappers.unknown_rewards(tabular)(problem, T, rewards=rewards, reward_scale=reward_scale, **known)
     kind = law_of(problem, rewards)
     reward_scale = validation.nonnegative(reward_scale, "reward_scale")
     if o.plan != "mirror":

@@ -35,6 +35,7 @@ import numpy as np
 from ravi import validation
 from ravi.core import Array, Bonus, Embedding, Estimator, Learner, Problem, restrict
 from ravi.estimators.rewarded import Rewarded, law_of, rewarded
+from ravi.learners import wrappers
 from ravi.learners.options import ALL, Options, takes
 from ravi.learners.ravi_ucb import plus as ravi_ucb_plus
 from ravi.learners.ravi_ucb import ravi_ucb
@@ -45,18 +46,24 @@ from ravi.runtime.seedwise import alike, of_rows, over_all_seeds
 
 @takes("scale", "step_scale", "eta", "beta", "delta")
 def tabular(
-    problem: Problem, T: int, rewards: str | None = None, reward_scale: float = 1.0, o: Options = ALL
-) -> Learner:
-    """RAVI-UCB (Algorithm 2) with unknown rewards.
+    problem: Problem, T: int, rewards: str | None = None, reward_scale: float = 1.0, o: Options = ALL,
+    span: float | None = None,
+) -> Learner:  # fmt: skip
+    """RAVI-UCB (Algorithm 2) with unknown rewards. In episodes and in the average reward (`span` as for `ravi-ucb`) it
+    is `ravi-ucb` on the optimistic rewards min{r_hat + b, 1} (`ravi.learners.wrappers`).
 
-    Setting: discounted with resets, tabular; rewards unknown.
+    Setting: discounted with resets, episodes, or average reward; tabular; rewards unknown.
     Guarantee: that of RAVI-UCB, and sqrt(X A T ln(X A T)) more: expected regret
     O(X H sqrt(A T) + H^2 sqrt(T ln A)) up to logarithms.
     Composition: counts from 1, and mean rewards x beta / sqrt(N) and Hoeffding's width x one mirror step and one backup
     x at resets.
     Cost: O(A) per step; X A B per plan, B the successors stored per pair; T / H plans.
     """
-    return unknown(ravi_ucb.tabular.of(problem, T, o), problem, T, rewards=rewards, reward_scale=reward_scale)
+    own: dict[str, Any] = {"rewards": rewards, "reward_scale": reward_scale}
+    if problem.criterion != "discounted":
+        known = {name: getattr(o, name) for name in tabular.names}
+        return wrappers.unknown_rewards(ravi_ucb.tabular)(problem, T, span=span, **known, **own)
+    return unknown(ravi_ucb.tabular.of(problem, T, o, span), problem, T, **own)
 
 
 @takes(*ravi_ucb_plus.tabular.names, without=("pick",))
