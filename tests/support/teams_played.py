@@ -279,12 +279,11 @@ EPISODES = (("riverswim/4,criterion=episodic,episode=5", 32),)
 
 
 def takes(text, mdp):
-    """Whether a learner can be built for an MDP."""
+    """Whether a learner has a compiled form for an MDP."""
     try:
-        ids.learner(text, ids.mdp(mdp), 30)
+        return ids.learner(text, ids.mdp(mdp), 30).seedwise is not None
     except ValueError:
         return False
-    return True
 
 
 MUTATED = (
